@@ -58,6 +58,9 @@ class Cache(NamedTuple):
     ssm: int = 0  # state kinds: recurrent elements per request, whole model width
     conv_kernel: int = 0
     indexer: int = 0  # sparse-attention index key width per token, elements
+    state_dtype: str = ""  # of the recurrent state where the model fixes it: "fp32"
+    compress: int = 1  # tokens that share one latent; beside them a window is kept uncompressed
+    index_compress: int = 1  # tokens that share one index key
 
 
 class Mixer(NamedTuple):
@@ -74,6 +77,7 @@ class Mixer(NamedTuple):
     nope: int = 0  # MLA: qk_nope_head_dim
     state: int = 0  # recurrent kinds: state elements per head
     topk: int = 0  # sparse attention: tokens that are attended to
+    groups: int = 0  # recurrent kinds: groups (Mamba-2) or key heads that heads share
 
 
 class Layer(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -47,7 +47,7 @@ class Origin(NamedTuple):
 class Unknown(Exception):
     """An input that a check needs is not known. The dispatcher turns it into a skip."""
 
-    def __init__(self, value: Value[object], name: str = "") -> None:
+    def __init__(self, value: Value[Any], name: str = "") -> None:
         super().__init__(name or value.origin.why or "not known")
         self.value = value
         self.name = name

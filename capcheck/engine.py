@@ -1,0 +1,243 @@
+"""The engine-neutral vocabulary: what an engine plugin tells of a deployment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from capcheck.hardware import Accelerator
+from capcheck.values import Place, Value
+
+if TYPE_CHECKING:
+    from capcheck.case import Case, Model
+    from capcheck.deployment import Deployment
+    from capcheck.embedded import Word
+    from capcheck.options import OptionTable
+    from capcheck.terms import Terms
+
+Version = tuple[int, ...]
+Phase = Literal["load", "profile", "capture", "serve"]
+
+
+class Release(NamedTuple):
+    """One release, or one accounting era of releases when the deployment does not tell."""
+
+    text: str  # "0.11.0", or "0.20 to 0.26" for an era
+    version: Version
+    known: bool = True
+    why: str = ""  # why it is not known
+    until: Version | None = None  # an era's end, exclusive
+
+
+class MemoryPolicy(NamedTuple):
+    """How an engine takes device memory: a share of the total, of what is free, or bytes."""
+
+    kind: Literal["fraction of total", "fraction of free", "static fraction", "bytes", "all"]
+    amount: float
+
+
+class Plan(NamedTuple):
+    """What the engine will do with the options it was given, in neutral terms."""
+
+    tensor: Value[int]
+    pipeline: Value[int]
+    data: Value[int]
+    expert: Value[int]  # devices that share the experts; 1: experts are split like the rest
+    context: Value[int]  # decode context parallel
+    max_request_tokens: Value[int]
+    max_sequences: Value[int]  # per data-parallel rank
+    max_step_tokens: Value[int]
+    weight_dtype: Value[str]  # of unquantized weights and activations
+    kv_dtype: Value[str]
+    memory: Value[MemoryPolicy]
+    graphs: Value[bool]
+    chunked_prefill: Value[bool]
+    prefix_caching: Value[bool]
+    draft: Value[str] | None  # a draft model's name, or "mtp"; None: no speculation
+    draft_tokens: Value[int] | None
+    extra: Mapping[str, Value[Any]]  # what only this engine has
+
+    @property
+    def devices(self) -> int:
+        """Devices of one replica."""
+        return self.tensor.get() * self.pipeline.get() * self.data.get()
+
+
+class Line(NamedTuple):
+    """One entry of the memory ledger, bytes on the worst rank."""
+
+    name: str
+    bytes: float
+    phase: Phase
+    inside_budget: bool
+    note: str = ""
+
+
+class Ledger(NamedTuple):
+    """Where the memory of the worst device goes. Bytes."""
+
+    visible: float
+    budget: float
+    lines: tuple[Line, ...]
+    budget_words: str = ""  # "23.5 GiB x 0.90"
+
+    @property
+    def kv(self) -> float:
+        """Bytes left for the KV cache; negative when nothing is."""
+        return self.budget - sum(line.bytes for line in self.lines if line.inside_budget)
+
+    @property
+    def outside(self) -> float:
+        return sum(line.bytes for line in self.lines if not line.inside_budget)
+
+    def bytes_of(self, name: str) -> float:
+        return sum(line.bytes for line in self.lines if line.name == name)
+
+
+class KvLayout(NamedTuple):
+    """How the KV cache is paged on one rank."""
+
+    block_tokens: int  # tokens of one block of the largest group
+    block_bytes: float  # one block of the shared pool, over all the layers it holds
+    bytes_per_token: float  # what one more token of one request takes, long context
+    request_blocks: Callable[[int], int]  # blocks that one request of n tokens takes
+    logged_tokens: Callable[[int], float]  # what the engine logs for n blocks
+    words: str = ""  # "32 layers x 8 heads x 128 x 2 x 2 bytes"
+
+    def request_bytes(self, tokens: int) -> float:
+        return self.request_blocks(tokens) * self.block_bytes
+
+    def blocks(self, available: float) -> int:
+        """Whole blocks in `available` bytes."""
+        return max(0, int(available // self.block_bytes)) if self.block_bytes else 0
+
+
+class Change(NamedTuple):
+    """A change in neutral terms: a plan field and what to set it to."""
+
+    field: str
+    to: Any
+
+
+class Edit(NamedTuple):
+    """The same change in the user's own words."""
+
+    path: tuple[str, ...]  # where in the deployment: ("engine", "args", "max_num_seqs")
+    text: str  # the value as written
+    words: str  # "max-num-seqs: 256"
+
+
+class Support(NamedTuple):
+    """A legality that the engine decides: method, dtype, parallel layout."""
+
+    rule: str  # whose finding it is: quantization/supported, sharding/divisible ...
+    legal: bool | None  # None: it cannot be told, `message` says why
+    at: Value[Any] | Place
+    message: str = ""
+    help: tuple[str, ...] = ()
+    arithmetic: str = ""
+    doubt: str = ""  # what keeps it from being an error
+
+
+class Site(NamedTuple):
+    """What there is to plan with: the deployment, and what of it could be resolved."""
+
+    deployment: Deployment
+    release: Release
+    model: Value[Model]
+    accelerator: Value[Accelerator]
+
+
+class Launch(NamedTuple):
+    """A command line that starts this engine: its arguments, and what the first word is."""
+
+    arguments: tuple[Word, ...]
+    positional: str = ""  # the option a positional word stands for
+
+
+class Image(NamedTuple):
+    """A container image of this engine. `version` None: the tag does not tell; `why` says so."""
+
+    version: str | None
+    why: str = ""
+    starts_server: bool = True  # arguments alone are enough
+
+
+class Engine:
+    """An engine plugin: subclass, fill in, return an instance from `capcheck_engines`."""
+
+    name: str = ""
+    names: tuple[str, ...] = ()  # other spellings
+    fallback: bool = False  # serves deployments that name no engine
+
+    @property
+    def options(self) -> OptionTable | None:
+        """The option table; None when options are not known by release."""
+        return None
+
+    def releases(self, text: str | None, why: str) -> tuple[Release, ...]:
+        """One release; or, unknown or a range: one per accounting era, at most eight."""
+        raise NotImplementedError
+
+    def model_name(self, deployment: Deployment) -> Value[str] | None:
+        """The model that the engine's own options name; None when they name none."""
+        return None
+
+    def plan(self, site: Site) -> Plan:
+        """Options and defaults by release, accelerator and model."""
+        raise NotImplementedError
+
+    def ledger(self, case: Case, t: Terms) -> Ledger:
+        """The memory of the worst rank. Raises Unknown when an input is missing."""
+        raise NotImplementedError
+
+    def kv(self, case: Case) -> KvLayout:
+        """Pages of the KV cache. Raises Unknown when an input is missing."""
+        raise NotImplementedError
+
+    def online_quantization(self, deployment: Deployment) -> Value[str] | None:
+        """The quantization that the options ask for; None when they leave it to the checkpoint."""
+        return None
+
+    def load_peak(self, case: Case, t: Terms) -> float | None:
+        """Bytes that loading takes on the worst rank where it is more than serving; else None."""
+        return None
+
+    def supports(self, case: Case) -> Iterable[Support]:
+        """Everything this engine's release decides about legality."""
+        return ()
+
+    def write(self, change: Change, deployment: Deployment) -> Edit | None:
+        """A neutral change in the user's own words; None when this engine cannot do it."""
+        return None
+
+    def launch(self, words: Sequence[Word], image: Image | None) -> Launch | None:
+        """Recognize a command line; None when it does not start this engine."""
+        return None
+
+    def image(self, reference: str) -> Image | None:
+        """Recognize a container image; None when it is not this engine's."""
+        return None
+
+    def facts(self, case: Case) -> Mapping[str, Any]:
+        """Facts that this engine's terms are selected by, besides the common ones."""
+        return {}
+
+
+class Platform:
+    """An engine on one vendor's hardware: what differs. Either side may ship it."""
+
+    engine: str = ""
+    vendor: str = ""
+
+    def plan(self, plan: Plan, site: Site) -> Plan:
+        """Change the defaults that differ on this hardware."""
+        return plan
+
+    def lines(self, case: Case, t: Terms) -> Iterable[Line]:
+        """Ledger lines that only this hardware has."""
+        return ()
+
+    def supports(self, case: Case) -> Iterable[Support]:
+        """What this hardware forbids or lacks."""
+        return ()

@@ -1,0 +1,116 @@
+"""Which files a run reads: given paths, folders walked, and the root none may leave."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from capcheck.selection import matches
+
+SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+SKIPPED_FOLDERS = frozenset({
+    ".git", ".hg", ".svn", ".tox", ".nox", ".venv", "venv", "node_modules", "__pycache__",
+    ".mypy_cache", ".pytest_cache", ".ruff_cache", "site-packages", ".terraform",
+})  # fmt: skip
+CONFIGURATIONS = ("capcheck.toml", "pyproject.toml")
+MOST_FILES = 20_000
+
+
+class Given(NamedTuple):
+    """A file to read. `explicit`: the user named it, so it must be something."""
+
+    path: Path
+    explicit: bool
+
+
+class Missing(NamedTuple):
+    """A path that cannot be read, and why."""
+
+    path: Path
+    why: str
+
+
+def root_of(path: Path) -> Path:
+    """The nearest folder above that holds a configuration or `.git`, else the given folder."""
+    folder = path if path.is_dir() else path.parent
+    folder = folder.resolve()
+    for above in (folder, *folder.parents):
+        if (above / ".git").exists() or (above / "capcheck.toml").is_file():
+            return above
+        project = above / "pyproject.toml"
+        if project.is_file() and _names_capcheck(project):
+            return above
+    return folder
+
+
+def _names_capcheck(project: Path) -> bool:
+    try:
+        return "[tool.capcheck" in project.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+
+
+def _excluded(path: Path, root: Path, patterns: Sequence[str]) -> bool:
+    try:
+        shown = path.relative_to(root).as_posix()
+    except ValueError:
+        shown = path.as_posix()
+    return any(matches(pattern, shown) for pattern in patterns)
+
+
+def walk(folder: Path, root: Path, exclude: Sequence[str] = ()) -> Iterator[Path]:
+    """Files below a folder that may be deployments, in a stable order; links are not followed."""
+    for here, folders, names in os.walk(folder):
+        base = Path(here)
+        folders[:] = sorted(
+            name
+            for name in folders
+            if name not in SKIPPED_FOLDERS
+            and not (base / name).is_symlink()
+            and not _excluded(base / name, root, exclude)
+        )
+        for name in sorted(names):
+            path = base / name
+            if path.suffix.lower() in SUFFIXES and not _excluded(path, root, exclude):
+                yield path
+
+
+def collect(
+    paths: Iterable[Path], root: Path, exclude: Sequence[str] = ()
+) -> tuple[list[Given], list[Missing]]:
+    """Every file of the given paths once, and what cannot be had."""
+    files: dict[Path, Given] = {}
+    missing: list[Missing] = []
+    for path in paths:
+        if path.is_dir():
+            for found in walk(path, root, exclude):
+                files.setdefault(found.resolve(), Given(found, explicit=False))
+                if len(files) > MOST_FILES:
+                    missing.append(Missing(path, f"more than {MOST_FILES:,} files"))
+                    return list(files.values()), missing
+        elif path.exists() and (path.is_file() or path.is_fifo()):
+            files[path.resolve()] = Given(path, explicit=True)
+        elif path.exists():
+            missing.append(Missing(path, "neither a file nor a folder"))
+        else:
+            missing.append(Missing(path, "no such file or folder"))
+    return list(files.values()), missing
+
+
+def inside(target: Path, root: Path) -> bool:
+    """Whether a path stays under the root once links are resolved."""
+    try:
+        target.resolve().relative_to(root.resolve())
+    except (ValueError, OSError, RuntimeError):
+        return False
+    return True
+
+
+def shown(path: Path, root: Path) -> str:
+    """A path as reports carry it: relative to the root, with forward slashes."""
+    try:
+        return path.resolve().relative_to(root.resolve()).as_posix()
+    except ValueError:
+        return path.as_posix()

@@ -1,0 +1,85 @@
+"""Reads an engine's options from a deployment, whatever spelling they were written in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from capcheck.deployment import ARGS, Deployment, FieldPath
+from capcheck.launch import OPEN_ARGS
+from capcheck.values import Value, default
+
+if TYPE_CHECKING:
+    from capcheck.options import OptionTable, Version
+
+T = TypeVar("T")
+
+
+class OptionReader:
+    """Options by canonical name. An absent option is its default, unless arguments are open."""
+
+    def __init__(
+        self, deployment: Deployment, table: OptionTable | None, version: Version | None
+    ) -> None:
+        self.deployment = deployment
+        self._names: dict[str, str] = {}
+        self.place = deployment.place_for(*ARGS)
+        self._open = deployment.fields.get(OPEN_ARGS)
+        for key in deployment.under(*ARGS):
+            written = key[0]
+            name = written
+            if table is not None:
+                option = table.resolve(written, version).option
+                name = option.name if option is not None else written
+            self._names[name] = written
+
+    def path(self, name: str, *more: str) -> FieldPath:
+        """Where the option is or would be written."""
+        return (*ARGS, self._names.get(name, name), *more)
+
+    def has(self, name: str) -> bool:
+        """Whether the option is written."""
+        return name in self._names
+
+    def _or_default(self, value: Value[T] | None, otherwise: T, why: str) -> Value[T]:
+        if value is not None:
+            return value
+        if self._open is not None:
+            return Value((), self._open.origin)
+        return default(otherwise, self.place, why)
+
+    def text(self, name: str, otherwise: str, why: str = "default") -> Value[str]:
+        """The option as text."""
+        return self._or_default(self.deployment.text(*self.path(name)), otherwise, why)
+
+    def count(self, name: str, otherwise: int, why: str = "default") -> Value[int]:
+        """The option as a whole number; `32k` is understood."""
+        return self._or_default(self.deployment.count(*self.path(name)), otherwise, why)
+
+    def number(self, name: str, otherwise: float, why: str = "default") -> Value[float]:
+        """The option as a number."""
+        return self._or_default(self.deployment.number(*self.path(name)), otherwise, why)
+
+    def flag(self, name: str, otherwise: bool, why: str = "default") -> Value[bool]:
+        """The option as a switch."""
+        return self._or_default(self.deployment.flag(*self.path(name)), otherwise, why)
+
+    def written_text(self, name: str, *more: str) -> Value[str] | None:
+        """The option as written; None when it is absent and nothing else can hold it."""
+        value = self.deployment.text(*self.path(name, *more))
+        return Value((), self._open.origin) if value is None and self._open else value
+
+    def written_count(self, name: str, *more: str) -> Value[int] | None:
+        """As `written_text`, a whole number."""
+        value = self.deployment.count(*self.path(name, *more))
+        return Value((), self._open.origin) if value is None and self._open else value
+
+    def env(self, name: str) -> str | None:
+        """An environment variable's text; None when it is absent or not known."""
+        value = self.deployment.text("engine", "env", name)
+        return value.either(None) if value is not None else None
+
+    def settle(self, value: Value[T] | None, otherwise: Value[Any]) -> Value[Any]:
+        """`value` when there is one, else `otherwise`; unknown when arguments are open."""
+        if value is not None:
+            return value
+        return Value((), self._open.origin) if self._open is not None else otherwise

@@ -1,0 +1,60 @@
+"""The memory estimates: the core's own, from whatever engine's ledger and pages."""
+
+from __future__ import annotations
+
+from capcheck.case import Case, Estimate, estimate
+from capcheck.terms import Terms
+
+
+@estimate("weights_bytes", unit="B", basis="per device, as the engine holds them")
+def weights_bytes(case: Case, t: Terms) -> float:
+    """Weights on the worst device, drafts and adapters included."""
+    ledger = case.ledger(t)
+    return sum(ledger.bytes_of(name) for name in ("weights", "draft model", "LoRA"))
+
+
+@estimate("activation_bytes", unit="B", basis="profiled peak of one step")
+def activation_bytes(case: Case, t: Terms) -> float:
+    ledger = case.ledger(t)
+    return ledger.bytes_of("activation") + ledger.bytes_of("encoder outputs")
+
+
+@estimate("non_torch_bytes", unit="B", basis="communication and workspaces")
+def non_torch_bytes(case: Case, t: Terms) -> float:
+    return case.ledger(t).bytes_of("other")
+
+
+@estimate("cuda_graph_bytes", unit="B", basis="captured batch sizes")
+def cuda_graph_bytes(case: Case, t: Terms) -> float:
+    return case.ledger(t).bytes_of("CUDA graphs")
+
+
+@estimate("kv_cache_bytes", unit="B", basis="budget less everything inside it, per device")
+def kv_cache_bytes(case: Case, t: Terms) -> float:
+    """Bytes left for the KV cache; negative when nothing is."""
+    return case.ledger(t).kv
+
+
+@estimate("kv_bytes_per_token", unit="B", basis="one more token of one request, per device")
+def kv_bytes_per_token(case: Case, t: Terms) -> float:
+    del t
+    return case.kv().bytes_per_token
+
+
+@estimate("kv_cache_tokens", unit="tokens", basis="as the engine logs it, per rank")
+def kv_cache_tokens(case: Case, t: Terms) -> float:
+    layout = case.kv()
+    return layout.logged_tokens(layout.blocks(case.ledger(t).kv))
+
+
+@estimate("max_concurrency", unit="requests", basis="at max_model_len, per rank")
+def max_concurrency(case: Case, t: Terms) -> float:
+    layout = case.kv()
+    needed = layout.request_blocks(case.plan.max_request_tokens.get("max_model_len"))
+    return layout.blocks(case.ledger(t).kv) / needed if needed else 0.0
+
+
+CORE_ESTIMATES: tuple[Estimate, ...] = (
+    weights_bytes, activation_bytes, non_torch_bytes, cuda_graph_bytes, kv_cache_bytes,
+    kv_bytes_per_token, kv_cache_tokens, max_concurrency,
+)  # fmt: skip

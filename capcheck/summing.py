@@ -1,0 +1,152 @@
+"""Sums up: what a deployment was read as, its estimates, and the closing figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from capcheck.case import Case
+from capcheck.engine import Plan
+from capcheck.findings import Finding
+from capcheck.report import Checked, DeploymentReport, Estimated, Summary
+from capcheck.resolve import Resolved
+from capcheck.terms import TermError
+from capcheck.values import Unknown, Value
+
+PLANNED = {
+    "tensor_parallel_size": "tensor",
+    "pipeline_parallel_size": "pipeline",
+    "data_parallel_size": "data",
+    "max_model_len": "max_request_tokens",
+    "max_num_seqs": "max_sequences",
+    "max_num_batched_tokens": "max_step_tokens",
+    "kv_cache_dtype": "kv_dtype",
+}
+CONSTRAINTS = ("memory", "bandwidth", "compute", "interconnect")
+
+
+def _planned(plans: Sequence[Plan], field: str) -> tuple[Any, str]:
+    """The value that all alternatives share, else None and why."""
+    values: list[Value[Any]] = [getattr(plan, field) for plan in plans]
+    if not all(value.known for value in values):
+        lost = next(value for value in values if not value.known)
+        return None, lost.origin.why or "not known"
+    options = list(dict.fromkeys(value.get() for value in values))
+    if len(options) == 1:
+        return options[0], ""
+    return None, "one of " + ", ".join(str(option) for option in options)
+
+
+def _resolved(resolved: Resolved) -> tuple[dict[str, Any], dict[str, str]]:
+    lost = dict(resolved.unknown)
+    found: dict[str, Any] = {}
+    cases = resolved.cases
+    first = cases[0]
+    named = resolved.deployment.text("model", "id") or first.engine.model_name(resolved.deployment)
+    model = first.model.either(None)
+    found["model"] = model.name if model else (named.either(None) if named else None)
+    found["architecture"] = model.architecture.id if model else None
+    part = first.accelerator.either(None)
+    same = len({case.accelerator.either(None) and case.accelerator.get().id for case in cases}) == 1
+    found["accelerator"] = part.id if part and same else None
+    devices, why = _devices(resolved)
+    found["devices"] = devices
+    if why:
+        lost["devices"] = why
+    found["engine"] = None if "engine" in lost else first.engine.name
+    known = len(cases) >= 1 and all(case.release.known for case in cases)
+    found["engine_version"] = first.release.text if known else None
+    for name, field in PLANNED.items():
+        found[name], why = _planned([case.plan for case in cases], field)
+        if why:
+            lost[name] = why
+    return found, lost
+
+
+def _devices(resolved: Resolved) -> tuple[int | None, str]:
+    """Devices of one replica: what the hardware says, else what the engine will take."""
+    count = resolved.deployment.count("hardware", "count")
+    nodes = resolved.deployment.count("hardware", "nodes")
+    if count is not None:
+        if not count.known:
+            return None, count.origin.why or "the count is not known"
+        return count.get() * ((nodes.either(1) if nodes else 1) or 1), ""
+    try:
+        return resolved.cases[0].plan.devices, ""
+    except Unknown as unknown:
+        return None, unknown.reason
+
+
+def _estimates(cases: Sequence[Case]) -> dict[str, Estimated]:
+    """Every estimate that can be made; over alternatives the widest band."""
+    found: dict[str, Estimated] = {}
+    for name, made in cases[0].workshop.estimates.items():
+        bands = []
+        try:
+            bands = [case.estimate(name) for case in cases]
+        except (Unknown, TermError):
+            continue
+        band = bands[0]
+        for other in bands[1:]:
+            band = band._replace(low=min(band.low, other.low), high=max(band.high, other.high))
+        found[name] = Estimated(band, made.unit, made.basis)
+    return found
+
+
+def deployment_report(resolved: Resolved, checks: tuple[Checked, ...]) -> DeploymentReport:
+    """One deployment as the report carries it."""
+    found, lost = _resolved(resolved)
+    deployment = resolved.deployment
+    return DeploymentReport(
+        deployment.name, deployment.place, deployment.format, found, lost,
+        _estimates(resolved.cases), checks, _binding(resolved),
+    )  # fmt: skip
+
+
+def _binding(resolved: Resolved) -> str:
+    """The constraint that is closest to its limit, by the estimates named `<it>_share`."""
+    case = resolved.cases[0]
+    shares = {}
+    for name in CONSTRAINTS:
+        if f"{name}_share" in case.workshop.estimates:
+            try:
+                shares[name] = case.estimate(f"{name}_share").mid
+            except (Unknown, TermError):
+                continue
+    return max(shares, key=lambda name: shares[name]) if shares else ""
+
+
+def _reason_words(reason: str) -> str:
+    """A skip's reason as the closing line groups it: what is missing, not where."""
+    return reason.partition(":")[0].strip() or "no reason given"
+
+
+def summary(
+    deployments: Sequence[DeploymentReport],
+    findings: Sequence[Finding],
+    suppressed: Sequence[Finding],
+    *,
+    files: int,
+    assumed: int,
+    unclaimed: int,
+    plugin_errors: int,
+) -> Summary:
+    """The closing line's figures."""
+    checks = [check for one in deployments for check in one.checks]
+    skips = [check for check in checks if check.verdict == "skip"]
+    reasons = Counter(_reason_words(check.reason or "") for check in skips)
+    return Summary(
+        files=files,
+        deployments=len(deployments),
+        checks=len(checks),
+        passed=sum(1 for check in checks if check.verdict == "pass"),
+        errors=sum(1 for one in findings if one.severity == "error"),
+        warnings=sum(1 for one in findings if one.severity == "warning"),
+        skipped=len(skips),
+        suppressed=len(suppressed),
+        assumed=assumed,
+        unclaimed=unclaimed,
+        skip_reasons=tuple(reasons.most_common(4)),
+        plugin_errors=plugin_errors,
+    )

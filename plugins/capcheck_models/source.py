@@ -1,0 +1,88 @@
+"""The catalogue's models behind the core's contract."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from capcheck import Architecture, Catalogue, FoundModel
+
+from .build import BadConfig, UnknownFamily, architecture
+from .names import ModelMatch, resolve
+
+KIND = "model"
+
+
+class Models:
+    """Names and configurations to architectures; what was built once is kept."""
+
+    def __init__(self) -> None:
+        self._built: dict[str, Architecture] = {}
+
+    def find(self, name: str, catalogue: Catalogue) -> FoundModel | None:
+        match = resolve(name, catalogue.ids(KIND))
+        if match.id is None:
+            return None
+        record = catalogue.record(KIND, match.id)
+        built = self._built.get(match.id)
+        if built is None:
+            try:
+                built = self._built[match.id] = architecture(record, match.id)
+            except UnknownFamily:  # a record that others ship, of a family that nobody knows
+                return None
+        found = FoundModel(
+            _as_upload(built, record, match),
+            match.how,
+            "plain",
+            may_differ=match.may_differ,
+            parameters=record.get("parameters"),
+        )
+        return _stored(found, match)
+
+    def near(self, name: str, catalogue: Catalogue) -> tuple[str, ...]:
+        return resolve(name, catalogue.ids(KIND)).near
+
+    def build(self, config: Mapping[str, Any], name: str) -> FoundModel:
+        try:
+            built = architecture(config, name)
+        except (UnknownFamily, BadConfig) as wrong:
+            raise ValueError(str(wrong)) from wrong
+        return FoundModel(built, "config.json", "config" if built.quantization else "plain")
+
+
+def _as_upload(
+    built: Architecture, record: Mapping[str, Any], match: ModelMatch
+) -> Architecture:
+    """The architecture with the sizes in which the upload is known to differ."""
+    vocabulary = match.differs.get("vocab_size")
+    if isinstance(vocabulary, int) and vocabulary != built.vocabulary:
+        config = dict(record["config"])
+        inner = config.get("text_config")
+        if isinstance(inner, Mapping):
+            config["text_config"] = {**inner, "vocab_size": vocabulary}
+        else:
+            config["vocab_size"] = vocabulary
+        built = architecture({**record, "config": config}, str(match.id))
+    positions = match.differs.get("max_position_embeddings_or_scaled")
+    if isinstance(positions, int):
+        built = built._replace(max_positions=positions)
+    return built
+
+
+def _stored(found: FoundModel, match: ModelMatch) -> FoundModel:
+    """What is known of the upload's weights: never inherited from another upload silently."""
+    if match.how == "exact" and found.architecture.quantization:
+        return found._replace(stored="config")
+    if match.checkpoint is not None:
+        if match.checkpoint.scheme is None:
+            return found._replace(stored="unknown", why=match.checkpoint.why)
+        return found._replace(stored="scheme", scheme=match.checkpoint.scheme)
+    if match.how == "exact":
+        return found
+    if match.guess is not None:
+        return found._replace(stored="scheme", scheme=match.guess)
+    if match.words:
+        return found._replace(stored="unknown", why=f"the name says {match.words}, nothing more")
+    if found.architecture.quantization:
+        return found._replace(stored="config", own=False)
+    return found

@@ -1,0 +1,97 @@
+"""Rules of options against each other, the model and the place they run in."""
+
+from __future__ import annotations
+
+from capcheck import Case, Fail, Pass, Rule, Skip, Terms, rule
+from capcheck.findings import Answer
+from capcheck_options.names import CHAT
+
+HIGHEST = 0.97  # one report: 0.98 failed where 0.97 ran
+
+
+@rule(
+    "options/conflict",
+    title="Options do not contradict each other",
+    why="Engines refuse batching limits and draft models that cannot work together.",
+    fix="Change one of the two.",
+    fails=CHAT.replace("max_num_seqs: 64", "max_num_seqs: 4096, max_num_batched_tokens: 2048"),
+    passes=CHAT,
+)
+def conflict(case: Case, t: Terms) -> Answer:
+    """What the engine refuses."""
+    del t
+    return case.legality("options/conflict")
+
+
+@rule(
+    "options/context-limit",
+    title="The context length is one that the model supports",
+    why="Engines refuse a length above what the model's configuration promises.",
+    fix="Lower the length, or declare the rope scaling that extends it.",
+    fails=CHAT.replace("max_model_len: 8192", "max_model_len: 262144"),
+    passes=CHAT,
+)
+def context_limit(case: Case, t: Terms) -> Answer:
+    """What the engine refuses."""
+    del t
+    return case.legality("options/context-limit")
+
+
+@rule(
+    "options/environment",
+    title="The surroundings let the engine start and stay",
+    why="A container's shared memory, a Service's name or a probe that is too short stop engines "
+    "whose options are right.",
+    fix="Mount a memory-backed /dev/shm, rename the Service, give start-up more time.",
+    fails=CHAT.replace("max_model_len", "tensor_parallel_size: 2, max_model_len")
+    .replace("count: 1", "count: 2") + "runtime: {shm: default}\n",
+    passes=CHAT,
+)  # fmt: skip
+def environment(case: Case, t: Terms) -> Answer:
+    """What the engine decides, and /dev/shm for several devices."""
+    del t
+    answer = case.legality("options/environment")
+    fails = list(answer) if isinstance(answer, tuple) and not isinstance(answer, Pass | Skip) else []
+    shm = case.deployment.text("runtime", "shm")
+    if shm is not None and shm.known and case.plan.tensor.known:
+        size = case.plan.tensor.get()
+        if size > 1 and shm.get() == "default":
+            fails.append(
+                Fail(
+                    shm,
+                    f"tensor parallel {size} needs more /dev/shm than a container's 64 MiB",
+                    help=("mount an emptyDir with medium: Memory on /dev/shm",),
+                )
+            )
+        elif not fails:
+            return Pass()
+    return tuple(fails) if fails else answer
+
+
+@rule(
+    "options/utilization",
+    title="The memory share leaves room",
+    why="At 0.97 and above nothing is left for graphs, communication and whatever else runs on the "
+    "device: engines fail at start or while serving.",
+    fix="Stay at 0.95 or below.",
+    fails=CHAT.replace("max_num_seqs: 64", "max_num_seqs: 64, gpu_memory_utilization: 0.98"),
+    passes=CHAT,
+    severity="warning",
+)
+def utilization(case: Case, t: Terms) -> Answer:
+    """The share against 0.97."""
+    del t
+    policy = case.plan.memory
+    share = policy.get("the memory share")
+    if share.kind != "fraction of total":
+        return Skip("memory is not given as a share of the total")
+    if share.amount < HIGHEST:
+        return Pass()
+    return Fail(
+        policy,
+        f"a memory share of {share.amount:g} leaves nothing for what is outside the budget",
+        help=("0.95 or below",),
+    )
+
+
+ALL: tuple[Rule, ...] = (conflict, context_limit, environment, utilization)

@@ -1,0 +1,65 @@
+"""The options as the user wrote them, each with its place and its standing in the release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from capcheck import ARGS, Case, OptionTable, Place, Value
+from capcheck.options import Standing
+from capcheck.source import Node, Scalar, to_plain
+
+Version = tuple[int, ...]
+
+
+class Written(NamedTuple):
+    """One option. `value` is unknown when a variable in it could not be resolved."""
+
+    name: str  # as in the draft: max_model_len
+    word: str  # as written: --max-model-len
+    key: Place  # of the name
+    value: Value[Node] | None  # None for a mapping
+    keys: tuple[tuple[str, Place], ...]  # names inside a JSON option
+    standing: Standing
+
+
+def release_of(case: Case) -> Version | None:
+    """The release when it is known; questions are then put to every release."""
+    return case.release.version if case.release.known else None
+
+
+def release_words(case: Case) -> str:
+    """vLLM 0.11.0, or any release that was looked at."""
+    name = case.engine.name
+    return f"{name} {case.release.text}" if case.release.known else f"any {name} release"
+
+
+def written(case: Case, table: OptionTable) -> Iterator[Written]:
+    """Every option of the deployment's arguments, once."""
+    version = release_of(case)
+    groups: dict[str, dict[tuple[str, ...], Value[Node]]] = {}
+    for path, value in case.deployment.under(*ARGS).items():
+        if value.origin.kind in ("written", "assumed"):
+            groups.setdefault(path[0], {})[path[1:]] = value
+    for name, parts in groups.items():
+        first = next(iter(parts.values()))
+        word = first.origin.word if () in parts else ""
+        place = case.deployment.draft.places.get((*ARGS, name)) or first.origin.place
+        keys = tuple(
+            (path[0], case.deployment.draft.places.get((*ARGS, name, path[0])) or one.origin.place)
+            for path, one in parts.items()
+            if path
+        )
+        asked = word if word.startswith("-") else name
+        yield Written(
+            name, word or name, place, parts.get(()), tuple(dict(keys).items()),
+            table.resolve(asked, version),
+        )  # fmt: skip
+
+
+def argument(value: Value[Node]) -> object:
+    """The value as `check_value` takes it: the text of an argument, else what YAML makes of it."""
+    node = value.options[0]
+    if isinstance(node, Scalar) and value.origin.word.startswith("-"):
+        return node.text if node.type == "text" else to_plain(node)
+    return to_plain(node)

@@ -1,0 +1,54 @@
+"""The quantization methods behind the core's contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from capcheck import Case, Scheme, Support
+from capcheck.packing import Packed
+
+from . import kernels, layouts, schemes, supporting
+
+
+class Methods:
+    """Every method of this package."""
+
+    def owns(self, scheme: Scheme) -> bool:
+        del scheme  # the layouts cover every dtype word; others' methods come before ours
+        return True
+
+    def from_config(self, config: Mapping[str, Any]) -> Scheme | None:
+        return schemes.from_config(config, expert_dtype=str(config.get("expert_dtype") or ""))
+
+    def from_words(self, precision: str) -> Scheme | None:
+        return schemes.from_words(precision)
+
+    def precisions(self) -> Sequence[str]:
+        return schemes.precisions()
+
+    def online(self, method: str) -> Scheme | None:
+        return schemes.online(method)
+
+    def of_module(
+        self, scheme: Scheme, layer: int | None, module: str, role: str, *, draft: bool = False
+    ) -> Scheme | None:
+        return layouts.of_module(scheme, layer, module, role, draft=draft)
+
+    def by_layer(self, scheme: Scheme) -> bool:
+        return layouts.by_layer(scheme)
+
+    def kernel(
+        self, scheme: Scheme, engine: str, vendor: str, capability: float | None, release: Any
+    ) -> str:
+        times_ten = round(capability * 10) if capability is not None else None
+        return kernels.kernel_of(scheme, engine, vendor, times_ten, release)
+
+    def allocations(self, scheme: Scheme, packed: Packed) -> tuple[float, ...]:
+        return layouts.allocations(
+            packed.parts, packed.into, packed.copies, scheme, packed.dtype_bytes,
+            kernel=packed.kernel, split=packed.split,
+        )  # fmt: skip
+
+    def supports(self, case: Case) -> Iterable[Support]:
+        return supporting.supports(case)

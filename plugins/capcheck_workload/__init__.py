@@ -1,0 +1,25 @@
+"""The declared workload: objectives on tails, and settings for the class of traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from capcheck import Case, Result, Rule, hookimpl
+
+
+def _rules() -> tuple[Rule, ...]:
+    from capcheck_workload import rules
+
+    return rules.ALL
+
+
+@hookimpl
+def capcheck_rules() -> Iterable[Rule]:
+    """workload/*"""
+    return _rules()
+
+
+@hookimpl
+def capcheck_check(case: Case) -> Iterable[Result]:
+    """Every rule, guarded one by one."""
+    return case.run(*_rules())

@@ -1,0 +1,113 @@
+"""The rules of declared workloads."""
+
+from __future__ import annotations
+
+from capcheck import Case, Fail, Pass, Rule, Skip, Terms, rule
+from capcheck.findings import Answer
+
+SPEC = """
+apiVersion: capcheck/v1
+kind: Deployment
+name: chat-8b
+model: {id: meta-llama/Llama-3.1-8B-Instruct}
+hardware: {accelerator: nvidia/l40s, count: 1}
+engine:
+  name: vllm
+  version: "0.11.0"
+  args: {max_model_len: 8192, max_num_seqs: 64}
+workload:
+  class: interactive
+  prompt_tokens: {p50: 600, p95: 2000, max: 6000}
+  output_tokens: {p50: 200, p95: 600, max: 2000}
+  concurrency: 16
+objectives:
+  ttft: {p50: 2s, p99: 8s}
+  tpot: {p50: 60ms, p99: 120ms}
+"""
+TAILS = ("p90", "p95", "p99", "p999")
+LARGEST_BATCH_WITH_SPECULATION = 64
+
+
+@rule(
+    "workload/tail-objective",
+    title="Objectives name the tail, not only the mean",
+    why="Users meet the tail: a mean that is kept says nothing of the slowest request in twenty or "
+    "a hundred.",
+    fix="Add a p95 or p99 to the objective.",
+    fails=SPEC.replace("{p50: 2s, p99: 8s}", "{mean: 2s}"),
+    passes=SPEC,
+    severity="warning",
+)
+def tail_objective(case: Case, t: Terms) -> Answer:
+    """Each objective has a percentile of the tail."""
+    del t
+    fails = []
+    objectives = case.deployment.under("objectives")
+    if not objectives:
+        return Skip("no objectives are declared")
+    if _class(case) == "batch":
+        return Skip("batch work is judged by its mean")
+    for name in dict.fromkeys(path[0] for path in objectives):
+        keys = {path[1] for path in objectives if path[0] == name and len(path) > 1}
+        if not keys & set(TAILS):
+            at = case.deployment.place_for("objectives", name)
+            stated = " and ".join(sorted(keys)) or "a single figure"
+            fails.append(
+                Fail(at, f"the {name} objective is stated as {stated} only",
+                     help=(f"add {name}: p99",))  # fmt: skip
+            )
+    return tuple(fails) if fails else Pass()
+
+
+def _class(case: Case) -> str:
+    found = case.deployment.text("workload", "class")
+    return (found.either("") if found is not None else "") or ""
+
+
+@rule(
+    "workload/class-fit",
+    title="Batching, speculation and prefix caching suit the class of traffic",
+    why="Speculation lowers the time per token at small batches and costs throughput when the "
+    "device is saturated; batch work wants large batches and prefix caching.",
+    fix="Drop speculation and raise the batch for batch work; keep batches moderate for chat.",
+    fails=SPEC.replace("interactive", "batch").replace(
+        "max_num_seqs: 64",
+        "max_num_seqs: 64, speculative_config: {method: ngram, num_speculative_tokens: 4}",
+    ),
+    passes=SPEC,
+    severity="warning",
+)
+def class_fit(case: Case, t: Terms) -> Answer:
+    """Speculation, batch size and prefix caching against the declared class."""
+    del t
+    kind = _class(case)
+    if not kind:
+        return Skip("no class of traffic is declared")
+    plan = case.plan
+    fails: list[Fail] = []
+    if kind == "batch":
+        if plan.draft is not None:
+            fails.append(
+                Fail(plan.draft, "speculation costs throughput in saturated batch work",
+                     help=("drop the speculative options",))  # fmt: skip
+            )
+        sequences = plan.max_sequences.either(None)
+        if sequences is not None and sequences < 64 and not case.engine.fallback:
+            fails.append(
+                Fail(plan.max_sequences, f"batch work with at most {sequences} sequences leaves "
+                     "the device idle", help=("128 to 256 sequences where memory allows",))  # fmt: skip
+            )
+        if plan.prefix_caching.either(True) is False and not case.engine.fallback:
+            fails.append(Fail(plan.prefix_caching, "prefix caching is off for batch work"))
+    elif kind == "interactive" and plan.draft is not None:
+        concurrency = case.deployment.number("workload", "concurrency")
+        batch = concurrency.either(None) if concurrency is not None else None
+        if batch is not None and batch > LARGEST_BATCH_WITH_SPECULATION:
+            fails.append(
+                Fail(plan.draft, f"at {batch:g} requests in flight speculation no longer lowers the "
+                     "time per token", help=("measure with and without it",))  # fmt: skip
+            )
+    return tuple(fails) if fails else Pass()
+
+
+ALL: tuple[Rule, ...] = (tail_objective, class_fit)

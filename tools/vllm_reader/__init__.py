@@ -1,0 +1,1 @@
+"""Reads the option table of vLLM releases out of their published sources."""
