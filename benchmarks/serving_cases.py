@@ -15,11 +15,8 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
-
-from capcheck_serving.constants import Packing, compute_of, load_constants, step_constants
 
 from capcheck.architecture import Architecture, Tensor
 from capcheck.catalogue import Catalogue
@@ -29,6 +26,7 @@ from capcheck.physics.server import Limits, Server, Traffic
 from capcheck.physics.work import Layout, Machine, Storage, Work, work_of
 from capcheck.terms import TermBook, Terms
 from capcheck.testing import plugins
+from capcheck_serving.constants import Packing, compute_of, load_constants, step_constants
 
 RANGED_SHARE = 0.9  # mean of the drawn lengths over the nominal one
 PROMPTS_A_REQUEST = 10.0
@@ -131,38 +129,49 @@ class Replay:
         self.models = loaded.models()
         shipped = terms or Path(step_constants.__code__.co_filename).with_name("terms.jsonl")
         self.book = TermBook([(shipped, "capcheck_serving")])
+        self._architectures: dict[str, Architecture] = {}
+        self._parts: dict[str, Accelerator] = {}
+        self._works: dict[tuple[object, ...], Work] = {}
 
-    @cache
     def architecture(self, model: str) -> Architecture:
         """The catalogue's architecture. Raises KeyError when no source knows the model."""
-        for source in self.models:
-            found = source.find(BASES.get(model, model), self.catalogue)
-            if found is not None:
-                return found.architecture
-        raise KeyError(model)
+        if model not in self._architectures:
+            named = BASES.get(model, model)
+            found = (source.find(named, self.catalogue) for source in self.models)
+            match = next((one for one in found if one is not None), None)
+            if match is None:
+                raise KeyError(model)
+            self._architectures[model] = match.architecture
+        return self._architectures[model]
 
-    @cache
     def accelerator(self, identity: str) -> Accelerator:
-        """The catalogue's part."""
-        return self.catalogue.accelerator(identity)
+        """The catalogue's part. Raises KeyError."""
+        if identity not in self._parts:
+            self._parts[identity] = self.catalogue.accelerator(identity)
+        return self._parts[identity]
 
-    @cache
-    def work(self, model: str, part: str, engine: str, precision: str, layout: Layout) -> Work:
+    def work(self, row: Row) -> Work:
         """What one rank reads and computes."""
-        architecture, accelerator = self.architecture(model), self.accelerator(part)
+        key = (row.model, row.accelerator, row.engine, row.precision, row.layout)
+        if key not in self._works:
+            self._works[key] = self._work(row)
+        return self._works[key]
+
+    def _work(self, row: Row) -> Work:
+        architecture, accelerator = self.architecture(row.model), self.accelerator(row.accelerator)
 
         def stored(tensor: Tensor) -> float:
-            return tensor.elements * WEIGHT_BYTES[_packed(precision, architecture, tensor)]
+            return tensor.elements * WEIGHT_BYTES[_packed(row.precision, architecture, tensor)]
 
         def peak(tensor: Tensor) -> float:
-            packed = _packed(precision, architecture, tensor)
+            packed = _packed(row.precision, architecture, tensor)
             return compute_of(packed, ACTIVATIONS[packed], accelerator.flops)[1]
 
-        small = engine == "tensorrt-llm" or accelerator.architecture == "blackwell"
+        small = row.engine == "tensorrt-llm" or accelerator.architecture == "blackwell"
         storage = Storage(stored, peak, 1.0 if small else 2.0, state_bytes=2.0)
         link = accelerator.link.bytes_per_second or 0.0
         machine = Machine(accelerator.bandwidth, accelerator.flops["bf16"], link)
-        return work_of(architecture, storage, layout, machine)
+        return work_of(architecture, storage, row.layout, machine)
 
     def limits(self, row: Row, work: Work) -> Limits:
         """Requests that the rest of the memory holds, and the engine's own limit."""
@@ -196,9 +205,16 @@ class Replay:
             },
         )
 
+    def band(self, row: Row, name: str) -> tuple[float, float]:
+        """The ends of a term for a measurement's facts."""
+        terms = self.terms(row)
+        terms.read(name)
+        term = terms.reads[name]
+        return term.low, term.high
+
     def server(self, row: Row) -> Server:
         """The replica that was measured."""
-        work = self.work(row.model, row.accelerator, row.engine, row.precision, row.layout)
+        work = self.work(row)
         read = self.terms(row).read
         flops = self.accelerator(row.accelerator).flops
         dense = "bf16" if row.precision == "mxfp4" else row.precision

@@ -29,7 +29,7 @@ def _args(row: Mapping[str, Any]) -> dict[str, Any]:
         "cpu_offload_gb", "enable_expert_parallel", "kv_cache_dtype", "dtype",
     ):  # fmt: skip
         value = row.get(name)
-        if value not in (None, "auto", False):
+        if value not in (None, "auto", False) and not (value == 1 and name.endswith("_size")):
             args[name] = value
     if row.get("quantization") in ("fp8", "bitsandbytes"):
         args["quantization"] = row["quantization"]
@@ -43,7 +43,7 @@ def _args(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def version_of(row: Mapping[str, Any]) -> str | None:
     text = row.get("engine_version")
-    return text.split(" ")[0] if text else None
+    return text or None
 
 
 def spec_of(row: Mapping[str, Any]) -> str:

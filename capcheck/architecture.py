@@ -39,10 +39,12 @@ class Tensor(NamedTuple):
 
     @property
     def out(self) -> int:
+        """Output features of all parts, of one copy."""
         return sum(part.out for part in self.parts)
 
     @property
     def elements(self) -> int:
+        """Elements of all copies."""
         return self.out * max(self.into, 1) * self.copies
 
 
@@ -138,6 +140,9 @@ class Architecture(NamedTuple):
     quantization: Mapping[str, Any] | None  # its quantization_config
     sources: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
+    layer_prefix: str = "model.layers"  # the checkpoint's name of the list of layers
+    most_positions_without_yarn: int | None = None  # for engines that do not apply yarn's factor
+    start_positions: int | None = None  # served when no length is asked for (longrope: shorter)
 
     def tensors(self) -> Iterator[Tensor]:
         """Every tensor of the main model: outer, layers, towers; not the draft's."""

@@ -15,8 +15,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from capcheck.option_types import Standing, Version
+from capcheck.option_types import Standing
 from capcheck.values import Place
+from capcheck.versions import Version
 from capcheck.words import Word
 
 if TYPE_CHECKING:

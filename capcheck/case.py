@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from capcheck.case_facts import facts_of
+from capcheck.changes import edited
 from capcheck.deployment import Deployment
 from capcheck.engine import (
     Change,
-    Edit,
     Engine,
     KvLayout,
     Ledger,
@@ -19,17 +20,19 @@ from capcheck.engine import (
     Support,
 )
 from capcheck.findings import Answer, Fail, Pass, Rule, Skip
+from capcheck.guard import RAISED
 from capcheck.hardware import Accelerator
 from capcheck.quantity import Band
-from capcheck.source import Scalar
 from capcheck.terms import Spread, TermBook, Terms, spread
-from capcheck.values import Origin, Unknown, Value
+from capcheck.values import Unknown, Value, unknown
 
 if TYPE_CHECKING:
     from capcheck.architecture import Architecture
     from capcheck.models import FoundModel
     from capcheck.packing import PackingSource
     from capcheck.quantization import Scheme
+
+T = TypeVar("T")
 
 
 class Model(NamedTuple):
@@ -118,7 +121,7 @@ class Case:
         self.platform = self._platform()
         plan = engine.plan(self.site)
         self.plan: Plan = self.platform.plan(plan, self.site) if self.platform else plan
-        self.facts = self._facts()
+        self.facts = facts_of(self)
 
     def _platform(self) -> Platform | None:
         accelerator = self.accelerator.either(None)
@@ -127,30 +130,6 @@ class Case:
             if platform.engine == self.engine.name and platform.vendor == vendor:
                 return platform
         return None
-
-    def _facts(self) -> dict[str, Any]:
-        facts: dict[str, Any] = {"engine": self.engine.name, "release": self.release.version}
-        accelerator = self.accelerator.either(None)
-        if accelerator is not None:
-            facts |= {
-                "vendor": accelerator.vendor,
-                "memory_class": accelerator.memory_class,
-                "architecture": accelerator.architecture,
-                "capability": accelerator.capability,
-                "accelerator": accelerator.id,
-                "link": accelerator.link.kind,
-                "visible": "measured" if accelerator.visible_bytes else "nominal",
-            }
-        for name in ("tensor", "pipeline", "data", "expert"):
-            value: Value[int] = getattr(self.plan, name)
-            facts[name] = value.either(None)
-        model = self.model.either(None)
-        if model is not None:
-            facts |= {
-                "family": model.architecture.family,
-                "moe": model.architecture.experts > 0,
-            }
-        return {**facts, **self.engine.facts(self)}
 
     def visible_bytes(self, t: Terms) -> float:
         """Device memory as the engine sees it. Raises Unknown.
@@ -187,40 +166,24 @@ class Case:
         """This case's constants at mid; notes what is read."""
         return Terms(self.workshop.terms, self.facts)
 
-    def memo(self, name: str, t: Terms, compute: Callable[[Terms], Any]) -> Any:
-        """`compute(t)` once for each point of the terms that it reads."""
-        key = (name, t.key)
-        if key not in self._memo:
-            self._memo[key] = compute(t)
-        return self._memo[key]
-
-    def ledger(self, t: Terms) -> Ledger:
-        """The worst rank's memory. Raises Unknown."""
-        found: Ledger = self._shared("ledger", t, self._ledger)
-        return found
-
-    def _ledger(self, t: Terms) -> Ledger:
-        ledger = self.engine.ledger(self, t)
-        if self.platform is not None:
-            more = tuple(self.platform.lines(self, t))
-            ledger = ledger._replace(lines=(*ledger.lines, *more))
-        return ledger
-
-    def kv(self) -> KvLayout:
-        """Pages of the KV cache. Raises Unknown."""
-        key = ("kv", None)
+    def once(self, name: str, compute: Callable[[], T]) -> T:
+        """`compute()` once, for what depends on no terms. What it raises Unknown for, it keeps."""
+        key = (name, None)
         if key not in self._memo:
             try:
-                self._memo[key] = self.engine.kv(self)
+                self._memo[key] = compute()
             except Unknown as lost:
                 self._memo[key] = lost
-        found: KvLayout | Unknown = self._memo[key]
+        found: T | Unknown = self._memo[key]
         if isinstance(found, Unknown):
             raise found
         return found
 
-    def _shared(self, name: str, t: Terms, compute: Callable[[Terms], Any]) -> Any:
-        """Memoize and let every reader's Terms know the terms that were read on the way."""
+    def memo(self, name: str, t: Terms, compute: Callable[[Terms], T]) -> T:
+        """`compute(t)` once for each point of the terms.
+
+        Every reader's terms are told which ones were read on the way: they are in its band, too.
+        """
         key = (name, t.key)
         if key not in self._memo:
             own = t.moved(dict(t.key))
@@ -233,50 +196,62 @@ class Case:
         t.note(own)
         if isinstance(found, Unknown):
             raise found
-        return found
-
-    def value(self, name: str, t: Terms) -> float:
-        """A shared estimate at given terms, in its unit. Raises Unknown, KeyError."""
-        made = self.workshop.estimates[name]
-        return float(self._shared(f"estimate {name}", t, lambda own: made.compute(self, own)))
-
-    def spread(self, name: str) -> Spread:
-        """A shared estimate's band and what moves it. Raises Unknown, KeyError."""
-        return self.spread_of(lambda t: self.value(name, t), name)
-
-    def spread_of(self, compute: Callable[[Terms], float], name: str = "") -> Spread:
-        """The band of any quantity over this case's terms. Raises Unknown."""
-        key = (f"spread {name}", None)
-        if name and key in self._memo:
-            found: Spread = self._memo[key]
-            return found
-        terms = self.terms()
-        compute(terms)
-        made = spread(compute, terms)
-        if name:
-            self._memo[key] = made
+        made: T = found
         return made
 
+    def ledger(self, t: Terms) -> Ledger:
+        """The worst rank's memory. Raises Unknown."""
+        return self.memo("ledger", t, self._ledger)
+
+    def _ledger(self, t: Terms) -> Ledger:
+        ledger = self.engine.ledger(self, t)
+        if self.platform is not None:
+            more = tuple(self.platform.lines(self, t))
+            ledger = ledger._replace(lines=(*ledger.lines, *more))
+        return ledger
+
+    def kv(self) -> KvLayout:
+        """Pages of the KV cache. Raises Unknown."""
+        return self.once("kv", lambda: self.engine.kv(self))
+
+    def value(self, name: str, t: Terms) -> float:
+        """A shared estimate at given terms, in its unit. Raises Unknown."""
+        made = self.workshop.estimates.get(name)
+        if made is None:
+            raise Unknown(unknown(self.deployment.place, f"no plugin estimates {name}"))
+        return self.memo(f"estimate {name}", t, lambda own: float(made.compute(self, own)))
+
+    def spread(self, name: str) -> Spread:
+        """A shared estimate's band and what moves it. Raises Unknown."""
+        return self.spread_of(lambda t: self.value(name, t), f"estimate {name}")
+
+    def spread_of(self, compute: Callable[[Terms], float], name: str = "") -> Spread:
+        """The band of any quantity over this case's terms, kept under `name`. Raises Unknown."""
+        if not name:
+            return spread(compute, self.terms())
+        return self.once(f"spread {name}", lambda: spread(compute, self.terms()))
+
     def estimate(self, name: str) -> Band:
-        """A shared estimate with its band, in its unit. Raises Unknown, KeyError."""
+        """A shared estimate with its band, in its unit. Raises Unknown."""
         return self.spread(name).band
 
     def supports(self, rule: str) -> tuple[Support, ...]:
         """What the engine and the platform decide about legality for one rule."""
-        key = ("supports", None)
-        if key not in self._memo:
-            found = list(self.engine.supports(self))
-            if self.platform is not None:
-                found += self.platform.supports(self)
-            found += self.workshop.packing.supports(self)
-            self._memo[key] = found
-        return tuple(one for one in self._memo[key] if one.rule == rule)
+        return tuple(one for one in self.once("supports", self._supports) if one.rule == rule)
+
+    def _supports(self) -> tuple[Support, ...]:
+        found = list(self.engine.supports(self))
+        if self.platform is not None:
+            found += self.platform.supports(self)
+        found += self.workshop.packing.supports(self)
+        return tuple(found)
 
     def legality(self, rule: str, more: Iterable[Support] = ()) -> Answer:
         """The answer of a rule that only asks what is legal: fails, a skip, or a pass."""
         found = (*self.supports(rule), *more)
+        foreign = self.release.foreign
         fails = tuple(
-            Fail(one.at, one.message, one.arithmetic, one.help, risk=bool(one.doubt))
+            Fail(one.at, one.message, one.arithmetic, one.help, risk=foreign or bool(one.doubt))
             for one in found
             if one.legal is False
         )
@@ -296,61 +271,11 @@ class Case:
             terms = self.terms()
             try:
                 results.append(Result(one, one(self, terms), None, terms))
-            except Exception as error:
+            except RAISED as error:
                 results.append(Result(one, None, error, terms))
         return results
 
     def what_if(self, *changes: Change) -> Case | None:
         """This case with neutral changes, re-resolved; None when they cannot be written."""
-        deployment = self.deployment
-        for change in changes:
-            edited = apply(self.engine, change, deployment)
-            if edited is None:
-                return None
-            deployment = edited
-        if any(change.field in ("tensor", "pipeline") for change in changes):
-            deployment = grown(self, deployment)
-        return self.workshop.resolve(deployment, self)
-
-
-def apply(engine: Engine, change: Change, deployment: Deployment) -> Deployment | None:
-    """The deployment with a change in the user's own words; None when there are none."""
-    edit = edit_of(engine, change, deployment)
-    return set_field(deployment, edit.path, edit.text) if edit is not None else None
-
-
-def edit_of(engine: Engine, change: Change, deployment: Deployment) -> Edit | None:
-    """A change in the user's words: the engine's options, or the hardware that is declared."""
-    if change.field == "devices":
-        return Edit(("hardware", "count"), str(change.to), f"count: {change.to}")
-    return engine.write(change, deployment)
-
-
-def set_field(deployment: Deployment, path: tuple[str, ...], text: str) -> Deployment:
-    """A copy with one field set to `text`, at the place where it is or would be written."""
-    at = deployment.place_for(*path)
-    node = Scalar(text, "text", "plain", at)
-    have = deployment.fields.get(path)
-    origin = have.origin if have else Origin("written", at, word=path[-1])
-    return deployment.with_fields([(path, Value((node,), origin))])
-
-
-def grown(case: Case, deployment: Deployment) -> Deployment:
-    """The deployment with as many devices as its parallel sizes take; never fewer."""
-    count = deployment.count("hardware", "count")
-    if count is None or not count.known:
-        return deployment
-    nodes = deployment.count("hardware", "nodes")
-    per_node = max(1, (nodes.either(1) if nodes else 1) or 1)
-    try:
-        needed = -(-case.engine.plan(case.site._replace(deployment=deployment)).devices // per_node)
-    except Unknown:
-        return deployment
-    if needed <= count.get():
-        return deployment
-    return set_field(deployment, ("hardware", "count"), str(needed))
-
-
-def unknown_inputs(values: Iterable[Value[Any]]) -> list[Value[Any]]:
-    """Those of `values` that are not known."""
-    return [value for value in values if not value.known]
+        made = edited(self, changes)
+        return None if made is None else self.workshop.resolve(made[0], self)

@@ -33,7 +33,10 @@ class Overridden(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """What one format read: capcheck/v1 keys with values, not yet validated."""
+    """What one format read: capcheck/v1 keys with values, not yet validated.
+
+    Bad input becomes `problems`: (id of a `spec/*` notice or of an own rule, message, place).
+    """
 
     name: str
     format: str
@@ -41,7 +44,7 @@ class Draft(NamedTuple):
     fields: Mapping[FieldPath, Value[Node]]
     places: Mapping[FieldPath, Place] = {}  # mappings and keys, for what is missing or unknown
     links: tuple[LinkTo, ...] = ()
-    problems: tuple[tuple[str, str, Place], ...] = ()  # (rule id, message, place)
+    problems: tuple[tuple[str, str, Place], ...] = ()
     overridden: tuple[Overridden, ...] = ()
     root: Node | None = None  # of our own format: validated as written
 
@@ -78,10 +81,12 @@ def _unit(path: FieldPath) -> FieldPath:
 def merge(lower: Draft, higher: Draft) -> Draft:
     """`higher` over `lower`: what it says replaces, the rest stays; both stay listed."""
     replaced = {_unit(path) for path in higher.fields}
+    above = {path[:depth] for path in higher.fields for depth in range(1, len(path))}
     kept: dict[FieldPath, Value[Node]] = {}
     lost: list[Overridden] = []
     for path, value in lower.fields.items():
-        if _unit(path) in replaced or any(path[:n] in higher.fields for n in range(1, len(path))):
+        below = any(path[:depth] in higher.fields for depth in range(1, len(path)))
+        if _unit(path) in replaced or below or path in above:
             lost.append(Overridden(path, value))
         else:
             kept[path] = value
@@ -104,13 +109,14 @@ def through(draft: Draft, place: Place) -> Draft:
 
 
 def assume(draft: Draft, path: FieldPath, node: Node, why: str) -> Draft:
-    """Fill a field that is absent or unknown; a known one stays."""
-    have = draft.fields.get(path)
-    if have is not None and have.options:
+    """Fill a field that is absent or unknown; what is known of it, or of a part of it, stays."""
+    depth = len(path)
+    have = [value for at, value in draft.fields.items() if at[:depth] == path]
+    if any(value.options for value in have):
         return draft
-    place = node.place
-    value = Value((node,), Origin("assumed", place, word=".".join(path), why=why))
-    return draft._replace(fields={**draft.fields, path: value})
+    kept = {at: value for at, value in draft.fields.items() if at[:depth] != path}
+    value = Value((node,), Origin("assumed", node.place, word=".".join(path), why=why))
+    return draft._replace(fields={**kept, path: value})
 
 
 def _text(node: Node) -> str:

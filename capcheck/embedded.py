@@ -12,6 +12,7 @@ Nothing is run, and none of this raises on any text.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Mapping as Variables
 from collections.abc import Sequence as Several
 from typing import Final
@@ -19,7 +20,6 @@ from typing import Final
 from capcheck.scalar_places import offset_places
 from capcheck.source import (
     Documents,
-    Mapping,
     Node,
     Scalar,
     Sequence,
@@ -141,30 +141,35 @@ def yaml_inside(scalar: Scalar, source_text: str, file: str) -> Documents:
     outer_place = offset_places(scalar, source_text)
     skipped = len(scalar.text) - len(inner.text)  # a byte order mark
     starts = line_starts(inner.text)
-    moved: dict[int, Node] = {}
 
     def outer(place: Place) -> Place:
         start = starts[place.line - 1] + place.column - 1 + skipped
         end = starts[place.end_line - 1] + place.end_column - 1 + skipped
         return outer_place(start, end)._replace(path=(*scalar.place.path, *place.path))
 
-    def move(node: Node) -> Node:
-        known = moved.get(id(node))  # what aliases share stays shared
-        if known is None:
-            place = outer(node.place)
-            if isinstance(node, Scalar):
-                known = node._replace(place=place)
-            elif isinstance(node, Sequence):
-                known = node._replace(items=tuple(map(move, node.items)), place=place)
-            else:
-                known = Mapping(
-                    tuple((key._replace(place=outer(key.place)), move(child))
-                          for key, child in node.entries),
-                    place,
-                    node.tag,
-                )  # fmt: skip
-            moved[id(node)] = known
-        return known
-
+    moved: dict[int, Node] = {}
+    roots = tuple(_moved(root, outer, moved) for root in inner.roots)
     problems = tuple(problem._replace(place=outer(problem.place)) for problem in inner.problems)
-    return Documents(tuple(map(move, inner.roots)), problems, inner.text)
+    return Documents(roots, problems, inner.text)
+
+
+def _moved(node: Node, outer: Callable[[Place], Place], done: dict[int, Node]) -> Node:
+    """The node and all in it at other places; what aliases share stays shared."""
+    known = done.get(id(node))
+    if known is not None:
+        return known
+    place = outer(node.place)
+    made: Node
+    if isinstance(node, Scalar):
+        made = node._replace(place=place)
+    elif isinstance(node, Sequence):
+        items = tuple(_moved(item, outer, done) for item in node.items)
+        made = node._replace(items=items, place=place)
+    else:
+        entries = tuple(
+            (key._replace(place=outer(key.place)), _moved(child, outer, done))
+            for key, child in node.entries
+        )
+        made = node._replace(entries=entries, place=place)
+    done[id(node)] = made
+    return made

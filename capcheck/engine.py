@@ -26,6 +26,7 @@ class Release(NamedTuple):
     version: Version
     known: bool = True
     why: str = ""  # why it is not known
+    foreign: bool = False  # somebody else's build: what it refuses is not known either
     until: Version | None = None  # an era's end, exclusive
 
 

@@ -34,20 +34,28 @@ class Missing(NamedTuple):
 
 def root_of(path: Path) -> Path:
     """The nearest folder above that holds a configuration or `.git`, else the given folder."""
-    folder = path if path.is_dir() else path.parent
+    folder = path if is_dir(path) else path.parent
     folder = folder.resolve()
     for above in (folder, *folder.parents):
-        if (above / ".git").exists() or (above / "capcheck.toml").is_file():
-            return above
-        project = above / "pyproject.toml"
-        if project.is_file() and _names_capcheck(project):
+        if _marks_root(above):
             return above
     return folder
 
 
-def _names_capcheck(project: Path) -> bool:
+def is_dir(path: Path) -> bool:
+    """Whether it is a folder; what cannot be asked about is none."""
     try:
-        return "[tool.capcheck" in project.read_text(encoding="utf-8", errors="replace")
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _marks_root(folder: Path) -> bool:
+    try:
+        if (folder / ".git").exists() or (folder / "capcheck.toml").is_file():
+            return True
+        project = folder / "pyproject.toml"
+        return project.is_file() and "[tool.capcheck" in project.read_text("utf-8", "replace")
     except OSError:
         return False
 
@@ -60,9 +68,19 @@ def _excluded(path: Path, root: Path, patterns: Sequence[str]) -> bool:
     return any(matches(pattern, shown) for pattern in patterns)
 
 
-def walk(folder: Path, root: Path, exclude: Sequence[str] = ()) -> Iterator[Path]:
-    """Files below a folder that may be deployments, in a stable order; links are not followed."""
-    for here, folders, names in os.walk(folder):
+def walk(
+    folder: Path, root: Path, exclude: Sequence[str] = (), lost: list[Missing] | None = None
+) -> Iterator[Path]:
+    """Files below a folder that may be deployments, in a stable order.
+
+    Links to folders are not followed. Folders that cannot be read are added to `lost`.
+    """
+
+    def missed(wrong: OSError) -> None:
+        if lost is not None:
+            lost.append(Missing(Path(str(wrong.filename)), wrong.strerror or str(wrong)))
+
+    for here, folders, names in os.walk(folder, onerror=missed):
         base = Path(here)
         folders[:] = sorted(
             name
@@ -77,6 +95,18 @@ def walk(folder: Path, root: Path, exclude: Sequence[str] = ()) -> Iterator[Path
                 yield path
 
 
+def _why_missing(path: Path) -> str:
+    """Why a path that is no folder cannot be read as a file; "" when it can."""
+    try:
+        if path.is_file():
+            return ""
+        if path.exists():
+            return "neither a regular file nor a folder: pipe it in as -"
+        return "a link that leads nowhere" if path.is_symlink() else "no such file or folder"
+    except (OSError, ValueError) as wrong:
+        return getattr(wrong, "strerror", None) or str(wrong)
+
+
 def collect(
     paths: Iterable[Path], root: Path, exclude: Sequence[str] = ()
 ) -> tuple[list[Given], list[Missing]]:
@@ -84,18 +114,18 @@ def collect(
     files: dict[Path, Given] = {}
     missing: list[Missing] = []
     for path in paths:
-        if path.is_dir():
-            for found in walk(path, root, exclude):
+        if is_dir(path):
+            for found in walk(path, root, exclude, missing):
                 files.setdefault(found.resolve(), Given(found, explicit=False))
                 if len(files) > MOST_FILES:
                     missing.append(Missing(path, f"more than {MOST_FILES:,} files"))
                     return list(files.values()), missing
-        elif path.exists() and (path.is_file() or path.is_fifo()):
-            files[path.resolve()] = Given(path, explicit=True)
-        elif path.exists():
-            missing.append(Missing(path, "neither a file nor a folder"))
+            continue
+        why = _why_missing(path)
+        if why:
+            missing.append(Missing(path, why))
         else:
-            missing.append(Missing(path, "no such file or folder"))
+            files[path.resolve()] = Given(path, explicit=True)
     return list(files.values()), missing
 
 

@@ -75,8 +75,8 @@ class Rule:
     """One check with its page. Calling it answers for one case at given terms."""
 
     __slots__ = (
-        "aliases", "check", "fails", "fix", "id", "knobs", "passes", "plugin", "severity",
-        "since", "title", "why",
+        "aliases", "check", "fails", "fix", "id", "knobs", "passes", "plugin", "scope",
+        "severity", "since", "title", "why",
     )  # fmt: skip
 
     def __init__(
@@ -93,6 +93,7 @@ class Rule:
         severity: Severity = "error",
         since: str = "0.1.0",
         aliases: tuple[str, ...] = (),
+        scope: Scope = "deployment",
     ) -> None:
         self.id = id
         self.check = check
@@ -105,6 +106,7 @@ class Rule:
         self.severity = severity
         self.since = since
         self.aliases = aliases
+        self.scope = scope  # "fleet": answered by capcheck_check_fleet, over all deployments
         self.plugin = ""
 
     def __call__(self, case: Case, t: Terms) -> Answer:
@@ -130,18 +132,20 @@ def rule(
     severity: Severity = "error",
     since: str = "0.1.0",
     aliases: tuple[str, ...] = (),
+    scope: Scope = "deployment",
 ) -> Callable[[Check], Rule]:
     """Make a function over (case, terms) a rule.
 
     `title` is one line, `why` and `fix` are paragraphs of its page, `fails` and `passes` are
-    deployments (capcheck/v1 YAML) that are its first tests. `knobs` names the plan fields that
-    remedies may turn.
+    deployments (capcheck/v1 YAML) that are its first tests. `knobs` names what remedies may turn:
+    max_request_tokens, max_sequences, max_step_tokens, memory_fraction, graphs, kv_dtype, tensor,
+    pipeline, devices.
     """
 
     def make(check: Check) -> Rule:
         return Rule(
             id, check, title=title, why=why, fix=fix, fails=fails, passes=passes, knobs=knobs,
-            severity=severity, since=since, aliases=aliases,
+            severity=severity, since=since, aliases=aliases, scope=scope,
         )  # fmt: skip
 
     return make
@@ -175,8 +179,9 @@ class Finding(NamedTuple):
     deployment: str = ""
     arithmetic: str = ""
     help: tuple[str, ...] = ()
-    note: str = ""  # what is marked, and where it was included from
+    note: str = ""  # what is marked
     suppressed: str = ""  # the reason of whoever suppressed it
+    via: tuple[Place, ...] = ()  # the places that included the file, the outermost first
 
 
 def place_of(where: Where) -> Place:

@@ -33,10 +33,6 @@ class Desk(NamedTuple):
     catalogue: Catalogue | None = None  # to tell whether two names can mean one accelerator
     formats: tuple[Format, ...] = ()  # to read an engine's own configuration inside another file
 
-    def siblings(self) -> tuple[Document, ...]:
-        """The documents of the same file."""
-        return tuple(one for one in self.documents if one.file == self.document.file)
-
     def started(
         self, commands: Iterable[Command], image: Word | None, *, whole: bool = True
     ) -> Started | None:
@@ -72,4 +68,5 @@ class Format:
 
     def near_miss(self, document: Document) -> tuple[str, Node] | None:
         """What looks like this format but is not: a sentence and the node to mark."""
+        del document  # most formats have no header that can be misspelt
         return None

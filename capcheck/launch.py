@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +25,7 @@ __all__ = [
 ]  # fmt: skip
 
 OPEN_ARGS: FieldPath = ("engine", "more")  # arguments that could not be resolved
+_ENV_WITH_VALUE = frozenset({"-u", "--unset", "-C", "--chdir"})
 Fields = dict[FieldPath, Value[Node]]
 
 
@@ -177,7 +178,11 @@ def _version(
         return Value((), origin._replace(why=f"the image {image.text} does not tell the release"))
     if claimed.version is None:
         return Value((), origin._replace(why=claimed.why))
-    return Value((Scalar(claimed.version, "text", "plain", place),), origin)
+    start = image.text.rfind(claimed.version)
+    if start >= 0:
+        place = image.part(start, start + len(claimed.version))
+    node = Scalar(claimed.version, "text", "plain", place)
+    return Value((node,), origin._replace(place=place))
 
 
 def _release(engine: Engine, version: Value[Node]) -> Version | None:
@@ -194,15 +199,25 @@ def _start_fields(start: _Start, release: Version | None) -> Fields:
     fields: Fields = {}
     for name, word in start.command.environment:
         fields[(*ENV, name)] = word_value(word, name)
-    words = start.command.words
-    if words and words[0].text.rpartition("/")[2] == "env":
-        for word in words[1:]:
-            name, equals, text = word.text.partition("=")
-            if not equals or not name.isidentifier():
-                break
-            value = word._replace(text=text, place=word.part(len(name) + 1, len(word.text)))
-            fields[(*ENV, name)] = word_value(value, name)
+    for name, word in _given_by_env(start.command.words):
+        fields[(*ENV, name)] = word_value(word, name)
     return {**fields, **_options(start.engine, start.launch, release)}
+
+
+def _given_by_env(words: Sequence[Word]) -> Iterator[tuple[str, Word]]:
+    """The variables that `env NAME=value command` sets."""
+    if not words or words[0].text.rpartition("/")[2] != "env":
+        return
+    rest = iter(words[1:])
+    for word in rest:
+        name, equals, text = word.text.partition("=")
+        if word.text in _ENV_WITH_VALUE:
+            next(rest, None)
+        elif not word.text.startswith("-"):
+            if not equals or not name.isidentifier():
+                return
+            start = len(name) + 1
+            yield name, word._replace(text=text, place=word.part(start, len(word.text)))
 
 
 def _options(engine: Engine, launch: Launch, release: Version | None) -> Fields:

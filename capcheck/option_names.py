@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from capcheck.option_types import Option, Shape, Since, Standing
+from capcheck.option_types import KeyStanding, Option, Shape, Since, Standing
 from capcheck.versions import Version
 
 if TYPE_CHECKING:
     from capcheck.options import OptionTable
+
+
+LIKENESS, MOST_NEAR_MISSES = 0.72, 3
 
 
 class Target(NamedTuple):
@@ -23,9 +26,6 @@ class Target(NamedTuple):
 def plain_name(written: str) -> str:
     """max_model_len for --max-model-len, --max_model_len and --max-model-len.sub."""
     return written.lstrip("-").partition(".")[0].replace("-", "_")
-
-
-LIKENESS, MOST_NEAR_MISSES = 0.72, 3
 
 
 def standing_of(
@@ -175,4 +175,25 @@ def _short(table: OptionTable, written: str, version: Version | None) -> Standin
 def _near(name: str, strings: Iterable[str]) -> tuple[str, ...]:
     from difflib import get_close_matches
 
-    return tuple(get_close_matches(name, list(strings), MOST_NEAR_MISSES, LIKENESS))
+    likely = [long for long in strings if long.startswith("no_") == name.startswith("no_")]
+    return tuple(get_close_matches(name, likely, MOST_NEAR_MISSES, LIKENESS))
+
+
+def key_standing_of(
+    table: OptionTable, option: str, key: str, version: Version | None
+) -> KeyStanding:
+    """See `OptionTable.resolve_key`."""
+    keys = table.subkeys(option, version)
+    if keys is None:
+        return KeyStanding("unsure")
+    if keys.open or key in keys.names:
+        return KeyStanding("known", keys.stray)
+    verdict: Literal["removed", "not yet", "unsure", "unknown"] = "unknown"
+    if key in keys.gone:
+        verdict = "removed"
+    elif key in keys.coming:
+        verdict = "not yet"
+    elif _beyond(table, version):
+        verdict = "unsure"
+    instead = table.instead(f"{option}.{key}", version)
+    return KeyStanding(verdict, keys.stray, _near(key, keys.names), instead)

@@ -22,14 +22,17 @@ class OptionReader:
     ) -> None:
         self.deployment = deployment
         self._names: dict[str, str] = {}
+        self._negated: set[str] = set()  # written as --no-x, or as the name that says the opposite
         self.place = deployment.place_for(*ARGS)
         self._open = deployment.fields.get(OPEN_ARGS)
         for key in deployment.under(*ARGS):
             written = key[0]
             name = written
             if table is not None:
-                option = table.resolve(written, version).option
-                name = option.name if option is not None else written
+                standing = table.resolve(written, version)
+                name = standing.option.name if standing.option is not None else written
+                if standing.negated:
+                    self._negated.add(name)
             self._names[name] = written
 
     def path(self, name: str, *more: str) -> FieldPath:
@@ -61,7 +64,8 @@ class OptionReader:
 
     def flag(self, name: str, otherwise: bool, why: str = "default") -> Value[bool]:
         """The option as a switch."""
-        return self._or_default(self.deployment.flag(*self.path(name)), otherwise, why)
+        value = self._or_default(self.deployment.flag(*self.path(name)), otherwise, why)
+        return value.map(lambda on: not on) if name in self._negated else value
 
     def written_text(self, name: str, *more: str) -> Value[str] | None:
         """The option as written; None when it is absent and nothing else can hold it."""

@@ -10,14 +10,15 @@ hold for releases from the named one on.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from capcheck.option_types import Bounds, Option, Shape
 from capcheck.versions import Version, parse_version
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Record = dict[str, Any]
 
@@ -26,6 +27,8 @@ def read_records(file: Path) -> tuple[Record, list[Record]]:
     """The head and the records of a table; empty ones if there is no such file."""
     if not file.is_file():
         return {}, []
+    import json
+
     lines = file.read_text("utf-8").splitlines()
     head, *records = json.loads(f"[{','.join(filter(None, lines))}]")
     return (head, records) if "releases" in head else ({}, [head, *records])
@@ -34,6 +37,9 @@ def read_records(file: Path) -> tuple[Record, list[Record]]:
 @cache
 def version_of(text: str) -> Version:
     """The version that a record names. Raises ValueError for anything else."""
+    parts = text.split(".")
+    if len(parts) > 2 and all(part.isdigit() for part in parts):
+        return tuple(int(part) for part in parts)  # most are, and a table names them often
     version = parse_version(text)
     if version is None:
         raise ValueError(f"not a release: {text}")

@@ -96,3 +96,12 @@ class Subkeys(NamedTuple):
     stray: Literal["error", "ignored", "unsure"]  # what a key outside of `names` does
     gone: tuple[str, ...] = ()  # keys of earlier releases
     coming: tuple[str, ...] = ()  # keys of later releases
+
+
+class KeyStanding(NamedTuple):
+    """What one release says of a key inside a JSON option."""
+
+    verdict: Literal["known", "unknown", "removed", "not yet", "unsure"]
+    stray: Literal["error", "ignored", "unsure"] = "unsure"  # what becomes of an unknown key
+    candidates: tuple[str, ...] = ()  # near misses
+    instead: str = ""  # what to write, in words

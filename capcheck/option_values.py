@@ -14,6 +14,7 @@ _BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _NOTHING = ("", "None")  # stands for no value where no value is allowed
 _MOST_NAMED = 12  # choices that a message lists
 _SWITCH_WORDS = ("true", "false")
+_VARIABLE_SWITCH = ("0", "1", "true", "false", "")  # some variables take only the numbers
 
 
 def human_number(text: str) -> int | None:
@@ -35,6 +36,8 @@ def expectation(
     defaults: Sequence[object],
 ) -> str | None:
     """What is expected in place of `value`; None if it is taken. See `OptionTable.check_value`."""
+    if option.group == "environment" and shape.type == "bool":
+        return None if str(value).strip().lower() in _VARIABLE_SWITCH else "0 or 1"
     if shape.type == "bool":
         return _switch(shape, option, value)
     if value is None or (None in defaults and value in _NOTHING):
@@ -92,7 +95,7 @@ def _choice(shape: Shape, choices: Sequence[str], value: object) -> str | None:
         return f"{folded[_fold(text)]}, spelled so"
     from difflib import get_close_matches
 
-    near = get_close_matches(_fold(text), list(folded), 1)
+    near = [] if text.isdigit() else get_close_matches(_fold(text), list(folded), 1)
     hint = f" (did you mean {folded[near[0]]}?)" if near else ""
     if len(choices) > _MOST_NAMED:
         return f"one of {len(choices)} names{hint}"
@@ -154,7 +157,8 @@ def _limits(bounds: Bounds) -> str:
     if bounds.minimum is not None:
         parts.append(f"{'above' if bounds.above else 'of at least'} {bounds.minimum:g}")
     if bounds.maximum is not None:
-        parts.append(f"{'below' if bounds.below else 'at most'} {bounds.maximum:g}")
+        most = "at most" if parts else "of at most"
+        parts.append(f"{'below' if bounds.below else most} {bounds.maximum:g}")
     return f" {' and '.join(parts)}" if parts else ""
 
 

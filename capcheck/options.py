@@ -13,10 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from capcheck.option_names import Target, plain_name, standing_of
+from capcheck.option_names import Target, key_standing_of, standing_of
 from capcheck.option_records import (
     Record,
     at_release,
@@ -29,6 +28,7 @@ from capcheck.option_records import (
 )
 from capcheck.option_types import (
     Bounds,
+    KeyStanding,
     Option,
     OptionType,
     Shape,
@@ -38,8 +38,12 @@ from capcheck.option_types import (
 )
 from capcheck.versions import ReleaseName, Version, dotted, parse_release, parse_version
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 __all__ = [
     "Bounds",
+    "KeyStanding",
     "Names",
     "Option",
     "OptionTable",
@@ -53,7 +57,6 @@ __all__ = [
     "dotted",
     "parse_release",
     "parse_version",
-    "plain_name",
 ]
 
 Names = Mapping[str, Option]
@@ -170,9 +173,12 @@ class OptionTable:
         return kinds.pop() if len(kinds) == 1 else None
 
     def instead(self, name: str, version: Version | None) -> str:
-        """What to write in place of a name that the release does not have, in words."""
+        """What to write in place of a name that the release does not have, in words.
+
+        `name` may name a key, too: speculative_config.draft_model.
+        """
         found = ""
-        for record in self._renamed.get(plain_name(name), ()):
+        for record in self._renamed.get(name.lstrip("-").replace("-", "_"), ()):
             since, before = edge(record, "since"), edge(record, "before")
             if version is None or ((since or ()) <= version and (not before or version < before)):
                 found = record["write"]
@@ -208,6 +214,10 @@ class OptionTable:
         now: `candidates` says which. Newer releases than the newest inspected have what that has.
         """
         return standing_of(self, name, version, prefixes)
+
+    def resolve_key(self, name: str, key: str, version: Version | None) -> KeyStanding:
+        """What a release makes of a key inside a JSON option: the first one of a.b.c."""
+        return key_standing_of(self, name, key.partition(".")[0], version)
 
     def check_value(self, name: str, value: object, version: Version | None) -> str | None:
         """What the release expects in place of a value, in a sentence; None if it takes it.

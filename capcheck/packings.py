@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from capcheck.guard import Guard
 from capcheck.packing import Packed, PackingSource
 
 if TYPE_CHECKING:
@@ -16,8 +17,21 @@ if TYPE_CHECKING:
 class Packings:
     """Asks each source in turn; the one that owns a scheme lays it out."""
 
-    def __init__(self, sources: Sequence[PackingSource]) -> None:
+    def __init__(self, sources: Sequence[PackingSource], guard: Guard) -> None:
         self._sources = tuple(sources)
+        self._guard = guard
+
+    def _first(self, what: str, ask: Callable[[PackingSource], Scheme | None]) -> Scheme | None:
+        """The scheme of the first source that gives one."""
+        for source in self._sources:
+
+            def one(source: PackingSource = source) -> Scheme | None:
+                return ask(source)
+
+            scheme = self._guard.call(source, what, one, None)
+            if scheme is not None:
+                return scheme
+        return None
 
     def _owner(self, scheme: Scheme) -> PackingSource:
         for source in self._sources:
@@ -29,19 +43,16 @@ class Packings:
         return any(source.owns(scheme) for source in self._sources)
 
     def from_config(self, config: Mapping[str, Any]) -> Scheme | None:
-        found = (source.from_config(config) for source in self._sources)
-        return next((scheme for scheme in found if scheme is not None), None)
+        return self._first("from_config", lambda source: source.from_config(config))
 
     def from_words(self, precision: str) -> Scheme | None:
-        found = (source.from_words(precision) for source in self._sources)
-        return next((scheme for scheme in found if scheme is not None), None)
+        return self._first("from_words", lambda source: source.from_words(precision))
 
     def precisions(self) -> Sequence[str]:
         return [word for source in self._sources for word in source.precisions()]
 
     def online(self, method: str) -> Scheme | None:
-        found = (source.online(method) for source in self._sources)
-        return next((scheme for scheme in found if scheme is not None), None)
+        return self._first("online", lambda source: source.online(method))
 
     def of_module(
         self, scheme: Scheme, layer: int | None, module: str, role: str, *, draft: bool = False

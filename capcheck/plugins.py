@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pluggy
 
 from capcheck import hookspecs
+from capcheck.guard import RAISED, Guard, describe
+from capcheck.plugin_files import UnusablePlugin, load_named, misspelt_hooks
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from capcheck.case import Case, Estimate, Result
     from capcheck.catalogue import Shelf
     from capcheck.engine import Engine, Platform
@@ -24,108 +26,64 @@ if TYPE_CHECKING:
     from capcheck.report import ReportFormat
     from capcheck.schema import Extension
 
-T = TypeVar("T")
+__all__ = ["Plugins", "UnusablePlugin"]
+
 GROUP = "capcheck"
 
 
-class PluginError(NamedTuple):
-    """A fault of a plugin: reported, the run exits 2."""
-
-    plugin: str
-    message: str
-
-
-class UnusablePlugin(Exception):
-    """A plugin that was asked for by name cannot be had."""
-
-
-def _describe(error: BaseException) -> str:
-    """One line: what was raised and where in the plugin."""
-    trace = error.__traceback__
-    where = ""
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        where = f" at {Path(code.co_filename).name}:{trace.tb_lineno} in {code.co_name}"
-        trace = trace.tb_next
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}{where}" if text else f"{type(error).__name__}{where}"
-
-
-def load_named(name: str) -> ModuleType:
-    """A plugin by module name or by path of a .py file. Raises UnusablePlugin."""
-    from importlib import import_module
-    from importlib.util import module_from_spec, spec_from_file_location
-
-    try:
-        if name.endswith(".py"):
-            path = Path(name)
-            if not path.is_file():
-                raise UnusablePlugin(f"--plugin {name}: there is no such file")
-            spec = spec_from_file_location(path.stem, path)
-            if spec is None or spec.loader is None:
-                raise UnusablePlugin(f"--plugin {name}: not a Python module")
-            module = module_from_spec(spec)
-            sys.modules[path.stem] = module
-            spec.loader.exec_module(module)
-            return module
-        return import_module(name)
-    except UnusablePlugin:
-        raise
-    except Exception as error:
-        raise UnusablePlugin(f"--plugin {name}: {_describe(error)}") from error
-
-
 class Plugins:
-    """All loaded plugins. Every hook call is isolated plugin by plugin."""
+    """All loaded plugins. Every hook call is isolated plugin by plugin.
+
+    `extra` are module names or paths of .py files, `without` names of installed plugins to leave
+    out. Raises UnusablePlugin for an extra one that cannot be had.
+    """
 
     def __init__(self, *, extra: Iterable[str] = (), without: Iterable[str] = ()) -> None:
-        self.errors: list[PluginError] = []
+        self.guard = Guard()
         self._manager = pluggy.PluginManager(GROUP)
         self._manager.add_hookspecs(hookspecs)
-        blocked = set(without)
-        for name, module in self._installed(blocked):
+        self.unused_blocks: list[str] = []  # names in `without` that no plugin has
+        for name, module in self._installed(set(without)):
             self._register(module, name)
+        installed = {name for name, _ in self._manager.list_name_plugin()}
         for name in extra:
             module = load_named(name)
             self._register(module, module.__name__)
-        try:
-            self._manager.check_pending()
-        except pluggy.PluginValidationError as error:
-            self.errors.append(self._pending(error))
-        names = sorted(name for name, plugin in self._manager.list_name_plugin() if plugin)
-        self._plugins = [(name, self._manager.get_plugin(name)) for name in names]
+        for plugin, loaded in self._manager.list_name_plugin():
+            for message in misspelt_hooks(loaded):
+                self.guard.fault(plugin, message)
+        # By name, what is added to a run behind what is installed: it claims nobody's ids.
+        everyone = self._manager.list_name_plugin()
+        self._plugins = sorted(everyone, key=lambda pair: (pair[0] not in installed, pair[0]))
         self._callers: dict[str, list[tuple[str, Callable[..., Any]]]] = {}
 
     def _installed(self, blocked: set[str]) -> Iterator[tuple[str, ModuleType]]:
         from importlib.metadata import entry_points
 
-        for entry in sorted(entry_points(group=GROUP), key=lambda one: one.name):
+        entries = sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value))
+        known = {word for one in entries for word in (one.name, one.value)}
+        self.unused_blocks = sorted(blocked - known)
+        for entry in dict.fromkeys(entries):
             if entry.name in blocked or entry.value in blocked:
                 continue
             try:
                 yield entry.value, entry.load()
-            except Exception as error:
-                self.errors.append(PluginError(entry.name, f"cannot be loaded: {_describe(error)}"))
+            except RAISED as error:
+                self.guard.fault(entry.value, f"cannot be loaded: {describe(error)}")
 
     def _register(self, module: ModuleType, name: str) -> None:
+        if self._manager.is_registered(module):
+            return
         try:
-            if self._manager.get_plugin(name) is None:
-                self._manager.register(module, name)
+            self._manager.register(module, name)
         except (pluggy.PluginValidationError, ValueError) as error:
-            self.errors.append(PluginError(name, " ".join(str(error).split())))
-
-    def _pending(self, error: pluggy.PluginValidationError) -> PluginError:
-        from difflib import get_close_matches
-
-        text = " ".join(str(error).split())
-        known = [hook.__name__ for hook in hookspecs.HOOKS]
-        wrong = next((word.strip("'\"") for word in text.split() if "capcheck_" in word), "")
-        near = get_close_matches(wrong, known, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        return PluginError(getattr(error.plugin, "__name__", "?"), f"unknown hook {wrong}{hint}")
+            self.guard.fault(name, " ".join(str(error).split()))
+            if self._manager.is_registered(module):  # all of its hooks or none
+                self._manager.unregister(module)
 
     @property
     def names(self) -> list[str]:
+        """The loaded plugins."""
         return [name for name, _ in self._plugins]
 
     def call(self, hook: str, **arguments: Any) -> Iterator[tuple[str, list[Any]]]:
@@ -145,82 +103,115 @@ class Plugins:
         for name, caller in self._callers[hook]:
             try:
                 found = [item for part in caller(**arguments) for item in part]
-            except Exception as error:
-                self.errors.append(PluginError(name, f"{hook}: {_describe(error)}"))
+            except RAISED as error:
+                self.guard.fault(name, f"{hook}: {describe(error)}")
                 continue
-            yield name, found
+            yield name, self._sound(name, hook, found)
+
+    def _sound(self, plugin: str, hook: str, found: list[Any]) -> list[Any]:
+        """Without what cannot be what the hook is for."""
+        wanted = hookspecs.GIVES.get(hook)
+        if wanted is None:
+            return found
+        sound = []
+        for item in found:
+            if all(hasattr(item, name) for name in wanted):
+                sound.append(item)
+            else:
+                self.guard.fault(plugin, f"{hook}: gave {type(item).__name__}, {_expected(hook)}")
+        return sound
 
     def collect(self, hook: str) -> list[Any]:
         """Everything that all plugins return for a hook without arguments."""
-        return [item for _, found in self.call(hook) for item in found]
+        items = []
+        for name, found in self.call(hook):
+            for item in found:
+                self.guard.own(item, name)
+                items.append(item)
+        return items
 
     def unique(self, hook: str, key: Callable[[Any], Sequence[str]]) -> dict[str, Any]:
-        """As `collect`, by key; two plugins that claim one key are an error naming both."""
+        """As `collect`, by each of its keys; a key that is claimed twice is an error naming both."""
         owners: dict[str, str] = {}
         items: dict[str, Any] = {}
         for name, found in self.call(hook):
             for item in found:
-                for word in key(item):
+                self.guard.own(item, name)
+                for word in dict.fromkeys(key(item)):
                     if word in items:
-                        self.errors.append(
-                            PluginError(name, f"{hook}: {word!r} is already {owners[word]}'s")
-                        )
+                        self.guard.fault(name, f"{hook}: {word!r} is already {owners[word]}'s")
                         continue
                     owners[word], items[word] = name, item
         return items
 
     def rules(self) -> dict[str, Rule]:
-        """Rules by id and alias. A concern belongs to the plugin that claims it first."""
-        rules: dict[str, Rule] = {}
+        """Rules by id and alias. A concern belongs to one plugin."""
+        from capcheck.rulebook import Rulebook
+
+        book = Rulebook(self.guard)
         for name, found in self.call("capcheck_rules"):
             for one in found:
-                for word in (one.id, *one.aliases):
-                    if word in rules:
-                        other = rules[word].plugin
-                        message = f"capcheck_rules: {word!r} is already {other}'s"
-                        self.errors.append(PluginError(name, message))
-                        break
-                else:
-                    one.plugin = name
-                    rules.update(dict.fromkeys((one.id, *one.aliases), one))
-        return rules
+                self.guard.own(one, name)
+                book.add(name, one)
+        return book.rules
 
     def check(self, case: Case) -> Iterator[tuple[str, list[Result]]]:
+        """Each plugin's results on one case."""
         return self.call("capcheck_check", case=case)
 
     def check_fleet(self, fleet: Fleet) -> Iterator[tuple[str, list[FleetResult]]]:
+        """Each plugin's results on all deployments."""
         return self.call("capcheck_check_fleet", fleet=fleet)
 
     def estimates(self) -> Mapping[str, Estimate]:
+        """Estimates by name."""
         return self.unique("capcheck_estimates", lambda one: (one.name,))
 
     def engines(self) -> tuple[Engine, ...]:
-        found = self.unique("capcheck_engines", lambda one: (one.name,))
-        return tuple(found.values())
+        """Engines, each once."""
+
+        def keys(one: Engine) -> tuple[str, ...]:
+            fallback = ("the fallback for deployments without an engine",) if one.fallback else ()
+            return (one.name, *one.names, *fallback)
+
+        found = self.unique("capcheck_engines", keys)
+        return tuple({id(one): one for one in found.values()}.values())
 
     def platforms(self) -> tuple[Platform, ...]:
-        return tuple(self.collect("capcheck_platforms"))
+        """Platforms, one for each engine and vendor."""
+        found = self.unique("capcheck_platforms", lambda one: (f"{one.engine} on {one.vendor}",))
+        return tuple(found.values())
 
     def models(self) -> tuple[ModelSource, ...]:
+        """Sources of models, in the order of their plugins."""
         return tuple(self.collect("capcheck_families"))
 
     def packings(self) -> tuple[PackingSource, ...]:
+        """Sources of quantization methods, in the order of their plugins."""
         return tuple(self.collect("capcheck_quantizations"))
 
     def shelves(self) -> tuple[Shelf, ...]:
+        """Files of records."""
         return tuple(self.collect("capcheck_catalogues"))
 
     def term_files(self) -> tuple[tuple[Path, str], ...]:
-        return tuple(
-            (path, name) for name, found in self.call("capcheck_terms") for path in found
-        )
+        """Files of fitted constants, each with its plugin."""
+        return tuple((path, name) for name, found in self.call("capcheck_terms") for path in found)
 
     def formats(self) -> tuple[Format, ...]:
+        """Readers of deployment files, the highest rank first."""
         found = self.unique("capcheck_formats", lambda one: (one.name,))
         return tuple(sorted(found.values(), key=lambda one: (-one.rank, one.name)))
 
     def reports(self) -> Mapping[str, ReportFormat]:
+        """Writers of reports by name."""
         return self.unique("capcheck_reports", lambda one: (one.name,))
 
     def extensions(self) -> Mapping[str, Extension]:
+        """Plugins' parts of the deployment schema, by key."""
         return self.unique("capcheck_spec_extensions", lambda one: (one.key,))
+
+
+def _expected(hook: str) -> str:
+    names = hookspecs.GIVES[hook]
+    return f"which lacks {' and '.join(names)}"

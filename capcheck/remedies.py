@@ -1,193 +1,190 @@
-"""Changes that make a rule pass, each verified by re-resolving and re-checking the case."""
+"""Changes that make a rule pass, each verified by re-resolving and re-checking every case."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from capcheck.case import Case, edit_of
-from capcheck.engine import Change
+from capcheck.case import Case
+from capcheck.changes import edited
+from capcheck.engine import Change, Edit
 from capcheck.findings import Rule
-from capcheck.judge import RANK
+from capcheck.guard import RAISED
+from capcheck.judge import RANK, judge, worst_of
+from capcheck.knobs import COST, COSTS, Cost, candidates
 from capcheck.quantity import Verdict
-from capcheck.values import Unknown, Value
 
-MOST_SHOWN = 3
-MOST_TRIES = 48  # cases that one finding may cost
-
-CONFIGURATION, LOSSY, DEVICES = 0, 1, 2
-COST = {
-    "max_request_tokens": CONFIGURATION, "max_sequences": CONFIGURATION,
-    "max_step_tokens": CONFIGURATION, "memory_fraction": CONFIGURATION, "graphs": CONFIGURATION,
-    "kv_dtype": LOSSY, "precision": LOSSY, "tensor": DEVICES, "pipeline": DEVICES,
-    "devices": DEVICES,
-}  # fmt: skip
-HIGHEST_FRACTION = 0.95
+SHOWN: Mapping[Cost, int] = {"configuration": 2, "lossy": 1, "devices": 1}
+MOST_TRIES = 64  # changed cases that one finding may cost
 
 Verdicts = Mapping[str, Verdict]
-CheckAll = Callable[[Case], Verdicts]
+Changes = tuple[Change, ...]
 
 
 class Remedy(NamedTuple):
-    """A verified change, in the user's own words."""
+    """A verified change in the user's own words."""
 
-    words: str
-    cost: int
+    edits: tuple[Edit, ...]
+    cost: Cost
 
-
-def round_sizes(below: int, lowest: int) -> list[int]:
-    """Sizes that people write, largest first: powers of two and halves between them."""
-    sizes = set()
-    power = 1
-    while power < below:
-        sizes |= {power, power + power // 2}
-        power *= 2
-    return sorted((size for size in sizes if lowest <= size < below), reverse=True)
+    @property
+    def words(self) -> str:
+        """A help line: what to write, and what it then needs."""
+        lossy = " (needs an evaluation)" if self.cost == "lossy" else ""
+        return f"{' with '.join(edit.words for edit in self.edits)} passes{lossy}"
 
 
-def _declared(case: Case, *path: str) -> float:
-    """The largest declared length; 0 when nothing is declared."""
-    deployment = case.deployment
-    largest = 0.0
-    for key in ((), ("max",), ("p99",), ("p95",), ("p50",), ("mean",)):
-        found = deployment.number(*path, *key)
-        largest = max(largest, (found.either(0.0) if found is not None else 0.0) or 0.0)
-    return largest
+class _Tried(NamedTuple):
+    case: Case
+    edits: tuple[Edit, ...]
 
 
-def _floor(case: Case, field: str) -> int:
-    """The smallest value that leaves the declared traffic untouched."""
-    if field == "max_request_tokens":
-        lengths = _declared(case, "workload", "prompt_tokens")
-        lengths += _declared(case, "workload", "output_tokens")
-        return int(max(1024, lengths))
-    if field == "max_sequences" and not case.engine.fallback:
-        found = case.deployment.number("workload", "concurrency")
-        return int(max(1, (found.either(1.0) if found is not None else 1.0) or 1.0))
-    return 1 if field == "max_sequences" else 512
+class Trials:
+    """Changed cases of one deployment; each is made once, whatever rules ask for it.
 
+    `before` are the verdicts of each case as it is, by its id, `check_all` gives those of a
+    changed one. Nothing depends on time, so the remedies are the same in every run.
+    """
 
-def _candidates(case: Case, field: str) -> list[Any]:
-    """Values to try, least change first; [] when the field cannot be turned."""
-    plan = case.plan
-    if field in ("max_request_tokens", "max_sequences", "max_step_tokens"):
-        value: Value[int] = getattr(plan, field)
-        if not value.known:
-            return []
-        return list(round_sizes(value.get(), _floor(case, field)))
-    if field == "memory_fraction":
-        policy = plan.memory.either(None)
-        if policy is None or policy.kind != "fraction of total":
-            return []
-        return [part for part in (0.9, 0.92, HIGHEST_FRACTION) if part > policy.amount]
-    if field == "kv_dtype":
-        word = plan.kv_dtype.either("")
-        return ["fp8_e4m3"] if word in ("bf16", "fp16", "fp32") else []
-    if field == "graphs":
-        return [False] if plan.graphs.either(False) else []
-    return _more_devices(case, field)
-
-
-def _more_devices(case: Case, field: str) -> list[Any]:
-    plan = case.plan
-    value: Value[int] = plan.pipeline if field == "pipeline" else plan.tensor
-    if not value.known:
-        return []
-    if field == "devices":
-        return [count for count in (2, 4, 8, 16) if count > value.get()]
-    return [value.get() * factor for factor in (2, 4, 8) if value.get() * factor <= 64]
-
-
-class Search:
-    """The search for remedies of one rule on one deployment's cases."""
-
-    def __init__(self, rule: Rule, cases: Sequence[Case], check_all: CheckAll) -> None:
-        self.rule = rule
-        self.cases = cases
-        self.check_all = check_all
-        self.before = [check_all(case) for case in cases]
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        before: Mapping[int, Verdicts],
+        check_all: Callable[[Case], Verdicts],
+    ) -> None:
+        self.cases = tuple(cases)
         self.tries = 0
+        self._before = before
+        self._check_all = check_all
+        self._tried: dict[tuple[int, Changes], _Tried | None] = {}
+        self._after: dict[tuple[int, Changes], Verdicts] = {}
 
-    def _worse(self, before: Verdicts, after: Verdicts) -> bool:
-        return any(
-            RANK[after.get(rule, "skip")] > RANK[verdict]
-            or (verdict == "pass" and after.get(rule) == "skip")
-            for rule, verdict in before.items()
-            if rule != self.rule.id
+    def remedies(self, rule: Rule) -> tuple[str, ...]:
+        """Help lines, the cheapest first: two of configuration, one lossy, one with more devices."""
+        self.tries = 0
+        by_cost: dict[Cost, list[str]] = {cost: [] for cost in COSTS}
+        for remedy in _Search(self, rule).all():
+            by_cost[remedy.cost].append(remedy.words)
+        return tuple(
+            words
+            for cost in COSTS
+            for words in dict.fromkeys(by_cost[cost])
+            if words in by_cost[cost][: SHOWN[cost]]
         )
 
-    def passes(self, changes: Sequence[Change]) -> bool:
-        """Whether the rule passes on every alternative and no other check gets worse."""
-        for case, before in zip(self.cases, self.before, strict=True):
+    def tried(self, index: int, changes: Changes) -> _Tried | None:
+        """A changed case; None when the change has no words, or too much was tried already."""
+        key = (index, changes)
+        if key not in self._tried:
             if self.tries >= MOST_TRIES:
-                return False
+                return None
             self.tries += 1
-            try:
-                changed = case.what_if(*changes)
-            except Unknown:
-                return False
-            if changed is None:
-                return False
-            after = self.check_all(changed)
-            if after.get(self.rule.id) != "pass" or self._worse(before, after):
-                return False
-        return True
+            self._tried[key] = _changed(self.cases[index], changes)
+        return self._tried[key]
 
-    def single(self, field: str, fixed: Sequence[Change] = ()) -> Change | None:
-        """The least change of one field that passes; bisected, since fields are monotone."""
-        values = _candidates(self.cases[0], field)
-        if not values or not self.passes([*fixed, Change(field, values[-1])]):
-            # More devices than it takes may break what fewer would not: try each.
-            if COST[field] == DEVICES:
-                return next(
-                    (
-                        Change(field, value)
-                        for value in values[:-1]
-                        if self.passes([*fixed, Change(field, value)])
-                    ),
-                    None,
-                )
+    def is_worse(self, index: int, changes: Changes, changed: Case, but: str) -> bool:
+        """Whether any other check is worse off, or can no longer be made."""
+        key = (index, changes)
+        if key not in self._after:
+            self._after[key] = self._check_all(changed)
+        after = self._after[key]
+        return any(
+            RANK[after.get(rule, "skip")] > RANK[verdict]
+            or (verdict == "pass" and after.get(rule, "skip") == "skip")
+            for rule, verdict in self._before[id(self.cases[index])].items()
+            if rule != but
+        )
+
+
+def _changed(case: Case, changes: Changes) -> _Tried | None:
+    """The changed case. What a plugin raises on a case that nobody wrote is no remedy."""
+    try:
+        made = edited(case, changes)
+        changed = case.workshop.resolve(made[0], case) if made is not None else None
+    except RAISED:
+        return None
+    return _Tried(changed, made[1]) if changed is not None and made is not None else None
+
+
+class _Search:
+    """The search for remedies of one rule."""
+
+    def __init__(self, trials: Trials, rule: Rule) -> None:
+        self.trials = trials
+        self.rule = rule
+
+    def all(self) -> Iterator[Remedy]:
+        """Single changes, a lossy one with what else it takes; pairs when nothing else passes."""
+        knobs = [field for field in COST if field in self.rule.knobs]
+        by_cost = {cost: [field for field in knobs if COST[field] == cost] for cost in COSTS}
+        found = False
+        for cost in COSTS:
+            alone = [remedy for field in by_cost[cost] if (remedy := self.least(field))]
+            if not alone and cost == "lossy":
+                alone = list(self._pairs(by_cost["lossy"], by_cost["configuration"]))[:1]
+            found |= bool(alone)
+            yield from alone
+        if not found:
+            for first, second in combinations(knobs, 2):
+                yield from self._pairs([first], [second])
+
+    def _pairs(self, firsts: Sequence[str], seconds: Sequence[str]) -> Iterator[Remedy]:
+        """The first field at its end, a device count at its least, and the second behind it."""
+        for first in firsts:
+            values = candidates(self.trials.cases[0], first)
+            for value in values[:1] if COST[first] == "devices" else values[-1:]:
+                for second in seconds:
+                    remedy = self.least(second, (Change(first, value),))
+                    if remedy is not None:
+                        yield remedy
+
+    def least(self, field: str, fixed: Changes = ()) -> Remedy | None:
+        """The least change of one field that passes and makes nothing worse.
+
+        Configuration is monotone and bisected. More devices than it takes may break what fewer
+        would not, so counts are tried one by one.
+        """
+        values = candidates(self.trials.cases[0], field)
+        steps = [(*fixed, Change(field, value)) for value in values]
+        if COST[field] == "devices":
+            return next((made for step in steps if (made := self._remedy(step))), None)
+        if not steps or not self.passes(steps[-1]):
             return None
-        low, high = 0, len(values) - 1
+        low, high = 0, len(steps) - 1
         while low < high:
             middle = (low + high) // 2
-            if self.passes([*fixed, Change(field, values[middle])]):
+            if self.passes(steps[middle]):
                 high = middle
             else:
                 low = middle + 1
-        return Change(field, values[low])
+        return self._remedy(steps[low])
 
-    def words(self, changes: Sequence[Change]) -> str:
-        case = self.cases[0]
-        edits = [edit_of(case.engine, change, case.deployment) for change in changes]
-        return " with ".join(edit.words for edit in edits if edit is not None)
+    def passes(self, changes: Changes) -> bool:
+        """Whether the rule itself passes on every alternative."""
+        for index in range(len(self.trials.cases)):
+            tried = self.trials.tried(index, changes)
+            if tried is None or self._verdict(tried.case) != "pass":
+                return False
+        return True
 
-    def all(self) -> Iterator[Remedy]:
-        """Single changes, cheapest first; pairs only when no single one passes."""
-        knobs = sorted(self.rule.knobs, key=lambda field: COST.get(field, DEVICES))
-        found = False
-        for field in knobs:
-            change = self.single(field)
-            if change is not None:
-                found = True
-                yield Remedy(self.words([change]), COST[field])
-        if found:
-            return
-        for first, second in combinations(knobs, 2):
-            fixed = _candidates(self.cases[0], first)
-            # The milder knob is set to its end, the other bisected behind it.
-            for value in fixed[-1:] if COST[first] != DEVICES else fixed[:1]:
-                change = self.single(second, [Change(first, value)])
-                if change is not None:
-                    changes = [Change(first, value), change]
-                    yield Remedy(self.words(changes), max(COST[first], COST[second]))
+    def _verdict(self, case: Case) -> Verdict:
+        try:
+            results = judge(case, case.run(self.rule)[0], words=False)
+        except RAISED:
+            return "fail"
+        return worst_of([one.verdict for one in results])
 
-
-def remedies(rule: Rule, cases: Sequence[Case], check_all: CheckAll) -> tuple[str, ...]:
-    """At most three verified changes as help lines, cheapest first; bounded by count."""
-    if not rule.knobs or not cases:
-        return ()
-    search = Search(rule, cases, check_all)
-    found = sorted(search.all(), key=lambda remedy: remedy.cost)[:MOST_SHOWN]
-    return tuple(f"{remedy.words} passes" for remedy in found if remedy.words)
+    def _remedy(self, changes: Changes) -> Remedy | None:
+        """The change, once it is verified in full."""
+        if not self.passes(changes):
+            return None
+        for index in range(len(self.trials.cases)):
+            tried = self.trials.tried(index, changes)
+            if tried is None or self.trials.is_worse(index, changes, tried.case, self.rule.id):
+                return None
+        first = self.trials.tried(0, changes)
+        if first is None:
+            return None
+        cost = max((COST[change.field] for change in changes), key=COSTS.index)
+        return Remedy(first.edits, cost)

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from capcheck.case import Case, Model, Workshop
-from capcheck.catalogue import Catalogue, Match
+from capcheck.catalogue import Catalogue, CatalogueError
 from capcheck.deployment import Deployment
 from capcheck.engine import Engine, Release
+from capcheck.guard import RAISED, Guard
 from capcheck.hardware import Accelerator, share_of
-from capcheck.models import FoundModel, ModelSource
+from capcheck.models import ModelSource
 from capcheck.packing import PackingSource
+from capcheck.problems import Problem, suggestion
+from capcheck.resolve_models import Models
 from capcheck.source import Node, Scalar
 from capcheck.unnamed import UnnamedEngine
-from capcheck.values import Origin, Place, Value, derived, unknown
+from capcheck.values import MOST_ALTERNATIVES, Origin, Unknown, Value, unknown
 
-if TYPE_CHECKING:
-    from capcheck.quantization import Scheme
-
-MOST_CASES = 24  # accelerators x releases of one deployment
-UNQUANTIZED = frozenset({"bf16", "fp16", "fp32", "bfloat16", "float16", "float32", "auto"})
-
-
-class Problem(NamedTuple):
-    """Something about the input itself, at its place."""
-
-    rule: str
-    message: str
-    place: Place
-    help: str = ""
+COUNT = ("hardware", "count")
 
 
 class Resolved(NamedTuple):
@@ -40,11 +29,16 @@ class Resolved(NamedTuple):
     cases: tuple[Case, ...]
     problems: tuple[Problem, ...]
     unknown: dict[str, str]  # what is not known, and why
+    named: Value[str] | None = None  # the model's name as written
 
 
-def suggestion(near: Sequence[str]) -> str:
-    """"did you mean ...?" for near misses; "" without any."""
-    return f"did you mean {' or '.join(near[:3])}?" if near else ""
+class Parts(NamedTuple):
+    """The parts that a deployment may run on. One that nobody knows is an alternative, too."""
+
+    alternatives: tuple[tuple[str, Value[Accelerator]], ...]  # (id or name as written, part)
+    problems: tuple[Problem, ...] = ()
+    devices: int | None = None  # where the name says so: an instance type
+    how: str = ""
 
 
 class Resolver:
@@ -56,16 +50,15 @@ class Resolver:
         catalogue: Catalogue,
         models: Sequence[ModelSource],
         packing: PackingSource,
+        guard: Guard,
         workshop: Callable[[Resolver], Workshop],
         read_config: Callable[[Deployment], Value[Any] | None],
     ) -> None:
         self.engines = tuple(engines)
         self.catalogue = catalogue
-        self.models = tuple(models)
-        self.packing = packing
-        self.read_config = read_config
+        self.models = Models(models, catalogue, packing, guard, read_config)
+        self._guard = guard
         self.workshop = workshop(self)
-        self._found: dict[str, FoundModel | None] = {}
 
     # engines
 
@@ -86,260 +79,148 @@ class Resolver:
                 return engine, []
         from difflib import get_close_matches
 
-        known = [engine.name for engine in self.engines if not engine.fallback]
+        known = sorted(engine.name for engine in self.engines if not engine.fallback)
         near = get_close_matches(word, known, 2)
         problem = Problem(
             "spec/unknown-engine", f"{named.get()!r} is not an engine that is known here",
-            named.place, suggestion(near) or f"known are {', '.join(sorted(known))}",
+            named.place, suggestion(near) or f"known are {', '.join(known)}",
         )  # fmt: skip
-        lost = named.because(f"engine {named.get()!r} is not known")
-        return UnnamedEngine(Value((), lost.origin)), [problem]
+        return UnnamedEngine(named.because(f"engine {named.get()!r} is not known")), [problem]
 
     def releases(self, engine: Engine, deployment: Deployment) -> tuple[Release, ...]:
-        """The release, or one for each accounting era."""
+        """The release, or one for each accounting era; never none."""
         version = deployment.text("engine", "version")
-        if version is None:
-            return engine.releases(None, "the engine's version is not given")
-        if not version.known:
-            return engine.releases(None, version.origin.why or "the engine's version is not known")
-        return engine.releases(version.get(), "")
-
-    # models
-
-    def find_model(self, name: str) -> FoundModel | None:
-        """The model of a name, from whichever source knows it."""
-        if name not in self._found:
-            found = (source.find(name, self.catalogue) for source in self.models)
-            self._found[name] = next((one for one in found if one is not None), None)
-        return self._found[name]
-
-    def model(self, deployment: Deployment, engine: Engine) -> tuple[Value[Model], list[Problem]]:
-        """The model, its architecture and scheme; unknown with a reason and a suggestion."""
-        named = deployment.text("model", "id") or engine.model_name(deployment)
-        config = self.read_config(deployment)
-        if config is not None:
-            return self._from_config(deployment, engine, named, config)
-        if named is None:
-            return deployment.absent("model", "id", why="no model is named"), []
-        if not named.known:
-            return Value((), named.origin), []
-        name = named.get()
-        found = self.find_model(name)
-        if found is None:
-            near = [one for source in self.models for one in source.near(name, self.catalogue)]
-            problem = Problem(
-                "spec/unknown-model", f"the model {name!r} is not in the catalogue", named.place,
-                suggestion(near) or "give model.config: the path of its config.json",
-            )  # fmt: skip
-            lost = named.origin._replace(why=f"model {name!r} is not in the catalogue")
-            return Value((), lost), [problem]
-        return self._settled(deployment, engine, named, name, found)
-
-    def _from_config(
-        self, deployment: Deployment, engine: Engine, named: Value[str] | None, config: Value[Any]
-    ) -> tuple[Value[Model], list[Problem]]:
-        if not config.known:
-            return Value((), config.origin), []
-        name = (named.either(None) if named else None) or str(
-            config.get().get("_name_or_path") or "config.json"
-        )
-        reasons = []
-        for source in self.models:
-            try:
-                found = source.build(config.get(), name)
-            except ValueError as wrong:
-                reasons.append(str(wrong))
-                continue
-            return self._settled(deployment, engine, config, name, found)
-        why = "; ".join(dict.fromkeys(reasons)) or "no source of models reads it"
-        problem = Problem("spec/model-config", f"config.json cannot be used: {why}", config.place)
-        return Value((), config.origin._replace(why=f"config.json: {why}")), [problem]
-
-    def _settled(
-        self,
-        deployment: Deployment,
-        engine: Engine,
-        named: Value[Any],
-        name: str,
-        found: FoundModel,
-    ) -> tuple[Value[Model], list[Problem]]:
-        scheme, problems = self._scheme(deployment, engine, named, found)
-        model = Model(
-            name, found.architecture, found.how, scheme, found.may_differ, found.parameters
-        )
-        return Value((model,), named.origin), problems
-
-    def _scheme(
-        self, deployment: Deployment, engine: Engine, named: Value[Any], found: FoundModel
-    ) -> tuple[Value[Scheme | None], list[Problem]]:
-        """How the weights are packed: declared, the checkpoint's own, or done while loading."""
-        declared = deployment.text("model", "weights", "precision")
-        if declared is not None and declared.known:
-            word = declared.get().lower()
-            if word in UNQUANTIZED:
-                return Value((None,), declared.origin), []
-            scheme = self.packing.from_words(word)
-            if scheme is not None:
-                return Value((scheme,), declared.origin), []
-            from difflib import get_close_matches
-
-            near = get_close_matches(word, self.packing.precisions(), 3)
-            problem = Problem(
-                "spec/schema", f"{declared.get()!r} is not a precision of weights",
-                declared.place, suggestion(near) or f"known are {', '.join(self.packing.precisions())}",
-            )  # fmt: skip
-            return Value((), declared.origin._replace(why="precision is not known")), [problem]
-        if declared is not None:
-            return Value((), declared.origin), []
-        online = engine.online_quantization(deployment)
-        return self.stored_scheme(found, named, online), []
-
-    def stored_scheme(
-        self, found: FoundModel, named: Value[Any], online: Value[str] | None = None
-    ) -> Value[Scheme | None]:
-        """The scheme of a found model's checkpoint, or what loading makes of a plain one."""
-        if found.stored == "unknown":
-            return Value((), named.origin._replace(why=found.why))
-        if found.stored == "scheme":
-            return derived(found.scheme, named.place, found.how)
-        if found.stored == "config":
-            architecture = found.architecture
-            config = {**(architecture.quantization or {})}
-            if "expert_dtype" in architecture.config:
-                config["expert_dtype"] = architecture.config["expert_dtype"]
-            scheme = self.packing.from_config(config)
-            if scheme is None:
-                method = config.get("quant_method", "of no named method")
-                why = f"the quantization {method!r} is not understood"
-                return Value((), named.origin._replace(why=why))
-            if not found.own:
-                scheme = scheme._replace(seen="name")
-            return derived(scheme, named.place, found.how)
-        if online is not None:
-            if not online.known:
-                return Value((), online.origin)
-            made = self.packing.online(online.get())
-            if made is not None:
-                return Value((made,), online.origin)
-        return derived(None, named.place, found.how)
+        text, why = None, "the engine's version is not given"
+        if version is not None:
+            text = version.either(None)
+            why = "" if version.known else version.origin.why or "the engine's version is not known"
+        found = self._guard.call(engine, "releases", lambda: tuple(engine.releases(text, why)), ())
+        return found or (Release(text or "unknown", (), known=False, why=why or "not known"),)
 
     # hardware
 
-    def accelerator(
-        self, deployment: Deployment
-    ) -> tuple[Value[Accelerator], Match | None, list[Problem]]:
-        """The part, or the parts that a name may mean."""
+    def parts(self, deployment: Deployment) -> Parts:
+        """The part, or the parts that a name or a list of names may mean."""
         named = deployment.text("hardware", "accelerator")
         if named is None:
-            absent = deployment.absent("hardware", "accelerator", why="no accelerator is named")
-            return absent, None, []
+            named = deployment.absent("hardware", "accelerator", why="no accelerator is named")
         if named.unknown:
-            return Value((), named.origin), None, []
-        parts: list[Accelerator] = []
+            return Parts((("", Value((), named.origin)),))
+        found: dict[str, Value[Accelerator]] = {}
         problems: list[Problem] = []
-        match: Match | None = None
+        counts: set[tuple[int | None, str]] = set()
         for name in named.options:
+            one = self._part(name, named.origin)
+            found.update(one.alternatives)
+            problems += one.problems
+            counts.add((one.devices, one.how))
+        if len(found) > MOST_ALTERNATIVES:
+            lost = named.origin._replace(why=f"{len(found)} accelerators are possible")
+            return Parts((("", Value((), lost)),), tuple(problems))
+        count, how = counts.pop() if len(counts) == 1 else (None, "")
+        return Parts(tuple(found.items()), tuple(problems), count, how)
+
+    def _part(self, name: str, origin: Origin) -> Parts:
+        """The parts of one name."""
+
+        def lost(why: str) -> tuple[tuple[str, Value[Accelerator]], ...]:
+            return ((name, Value((), origin._replace(why=why))),)
+
+        try:
             match = self.catalogue.accelerators(name)
-            if not match.ids:
-                problems.append(
-                    Problem(
-                        "spec/unknown-accelerator",
-                        f"the accelerator {name!r} is not in the catalogue",
-                        named.place, suggestion(match.near),
-                    )
-                )  # fmt: skip
-            if match.shared and match.fraction is None:
-                lost = named.origin._replace(why=f"{name!r}: a share of a device, of unknown size")
-                return Value((), lost), match, problems
-            found = [self.catalogue.accelerator(one) for one in match.ids]
-            share = match.fraction
-            parts += [share_of(part, share) if share else part for part in found]
+            parts = [self.catalogue.accelerator(one) for one in match.ids]
+        except CatalogueError as wrong:
+            self._guard.fault("catalogue", str(wrong))
+            return Parts(lost("its record cannot be read"))
         if not parts:
-            lost = named.origin._replace(why=f"accelerator {named.options[0]!r} is not known")
-            return Value((), lost), match, problems
-        distinct = {part.id: part for part in parts}
-        return Value(tuple(distinct.values()), named.origin), match, problems
+            message = f"the accelerator {name!r} is not in the catalogue"
+            problem = Problem(
+                "spec/unknown-accelerator", message, origin.place, suggestion(match.near)
+            )
+            return Parts(lost(f"accelerator {name!r} is not known"), (problem,))
+        if match.shared and match.fraction is None:
+            return Parts(lost(f"{name!r}: a share of a device, of unknown size"))
+        if match.fraction:
+            parts = [share_of(part, match.fraction) for part in parts]
+        alternatives = tuple((part.id, Value((part,), origin)) for part in parts)
+        return Parts(alternatives, (), match.count, match.how)
 
     # cases
 
     def resolve(self, deployment: Deployment) -> Resolved:
-        """All cases of a deployment."""
+        """All cases of a deployment: its parts times its releases, at most 64."""
         engine, problems = self.engine(deployment)
-        model, more = self.model(deployment, engine)
-        problems += more
-        accelerator, match, more = self.accelerator(deployment)
-        problems += more
-        deployment = self._counted(deployment, match)
+        model, more = self.models.model(deployment, engine)
+        parts = self.parts(deployment)
+        deployment = _counted(deployment, parts)
         releases = self.releases(engine, deployment)
-        parts: tuple[Value[Accelerator], ...] = (accelerator,)
-        if len(accelerator.options) > 1:
-            parts = tuple(accelerator.only(part) for part in accelerator.options)
-        pairs = [(part, release) for part in parts for release in releases][:MOST_CASES]
+        several, eras = len(parts.alternatives) > 1, len(releases) > 1
         cases = []
-        for part, release in pairs:
-            label = _label(
-                part if len(parts) > 1 else None,
-                f"{engine.name} {release.text}" if len(releases) > 1 else None,
-            )
-            cases.append(
-                Case(deployment, engine, release, model, part, self.workshop, label)
-            )
-        lost = _unknowns(engine, releases, model, accelerator)
-        return Resolved(deployment, tuple(cases), tuple(problems), lost)
+        for name, part in parts.alternatives:
+            for release in releases:
+                words = [f"on {name}"] if several else []
+                words += [f"with {engine.name} {release.text}"] if eras else []
+                label = " ".join(words)
+                cases.append(self._case(deployment, engine, release, model, part, label))
+        lost = _unknowns(engine, releases, model, parts)
+        found = (*problems, *more, *parts.problems)
+        named = self.models.named(deployment, engine)
+        return Resolved(deployment, tuple(cases), found, lost, named)
+
+    def _case(
+        self,
+        deployment: Deployment,
+        engine: Engine,
+        release: Release,
+        model: Value[Model],
+        part: Value[Accelerator],
+        label: str,
+    ) -> Case:
+        """One alternative; where the engine cannot plan, everything of the engine is unknown."""
+        try:
+            return Case(deployment, engine, release, model, part, self.workshop, label)
+        except Unknown as missing:
+            lost = missing.value
+        except RAISED as error:
+            self._guard.failed(engine, f"planning {deployment.name}", error)
+            lost = unknown(deployment.place, f"the plugin of {engine.name} failed")
+        engine = UnnamedEngine(lost)
+        return Case(deployment, engine, release, model, part, self.workshop, label)
 
     def again(self, deployment: Deployment, case: Case) -> Case:
         """The same alternative of a changed deployment."""
-        model, _ = self.model(deployment, case.engine)
+        model, _ = self.models.model(deployment, case.engine)
         return Case(
             deployment, case.engine, case.release, model, case.accelerator, self.workshop,
             case.label,
         )  # fmt: skip
 
-    def _counted(self, deployment: Deployment, match: Match | None) -> Deployment:
-        """An instance type's devices, when nobody counted them."""
-        named = deployment.fields.get(("hardware", "accelerator"))
-        if match is None or not match.count or deployment.has("hardware", "count") or not named:
-            return deployment
-        node: Node = Scalar(str(match.count), "integer", "plain", named.place)
-        value: Value[Node] = Value((node,), Origin("derived", named.place, why=match.how))
-        return deployment.with_fields([(("hardware", "count"), value)])
 
-
-def _label(part: Value[Accelerator] | None, release: str | None) -> str:
-    words = []
-    if part is not None:
-        words.append(f"on {part.get().id}")
-    if release is not None:
-        words.append(f"with {release}")
-    return " ".join(words)
+def _counted(deployment: Deployment, parts: Parts) -> Deployment:
+    """An instance type's devices, when nobody counted them: an assumption is no count."""
+    named = deployment.fields.get(("hardware", "accelerator"))
+    have = deployment.fields.get(COUNT)
+    told = have is not None and have.origin.kind != "assumed"
+    if not parts.devices or told or named is None:
+        return deployment
+    node: Node = Scalar(str(parts.devices), "integer", "plain", named.place)
+    value: Value[Node] = Value((node,), Origin("derived", named.place, why=parts.how))
+    return deployment.with_fields([(COUNT, value)])
 
 
 def _unknowns(
-    engine: Engine,
-    releases: Sequence[Release],
-    model: Value[Model],
-    accelerator: Value[Accelerator],
+    engine: Engine, releases: Sequence[Release], model: Value[Model], parts: Parts
 ) -> dict[str, str]:
+    """What is not known and why, for the report."""
     lost = {}
     if not model.known:
-        lost["model"] = model.origin.why
-    if accelerator.unknown:
-        lost["accelerator"] = accelerator.origin.why
-    elif not accelerator.known:
-        lost["accelerator"] = "one of " + ", ".join(part.id for part in accelerator.options)
+        lost["model"] = model.origin.why or "not known"
+    if len(parts.alternatives) > 1:
+        lost["accelerator"] = "one of " + ", ".join(name for name, _ in parts.alternatives)
+    elif parts.alternatives[0][1].unknown:
+        lost["accelerator"] = parts.alternatives[0][1].origin.why or "not known"
     if len(releases) != 1 or not releases[0].known:
-        lost["engine_version"] = releases[0].why if releases else "not known"
+        lost["engine_version"] = releases[0].why or "not known"
     if isinstance(engine, UnnamedEngine):
         lost["engine"] = engine.why
     return lost
-
-
-def parse_config(text: str) -> Any:
-    """A config.json. Raises ValueError with what was expected."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"not JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise ValueError("expected a JSON object")
-    return found

@@ -94,8 +94,10 @@ def offset_places(scalar: Scalar, source_text: str) -> Callable[[int, int], Plac
     whole = scalar.place._replace(exact=False)
 
     def place(start: int, end: int) -> Place:
-        if offsets is None or not scalar.text:
+        if offsets is None:
             return whole
+        if not scalar.text:
+            return scalar.place
         start = min(max(start, 0), len(scalar.text))
         end = min(max(end, start), len(scalar.text))
         first = offsets.starts[start] if start < len(scalar.text) else offsets.ends[-1]

@@ -2,62 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from capcheck import __version__
-from capcheck.case import Case, Estimate, Workshop
+from capcheck import __version__, saying
+from capcheck.alternatives import FOUND, Judged, combine
+from capcheck.case import Estimate, Workshop
 from capcheck.catalogue import Catalogue, Shelf
-from capcheck.config import Settings
+from capcheck.checking import Checker, by_worst
+from capcheck.config import Settings, UsageError
 from capcheck.decide import checked, decide
 from capcheck.deployment import Deployment, Draft
-from capcheck.findings import Finding, Result, Rule
-from capcheck.fleet import Fleet
+from capcheck.findings import Finding
+from capcheck.guard import RAISED, describe
 from capcheck.intake import Intake
-from capcheck.judge import Fault, Judged, combine, judge
+from capcheck.judge import WORST
 from capcheck.notices import NOTICES
 from capcheck.packings import Packings
-from capcheck.plugins import PluginError, Plugins
+from capcheck.plugins import Plugins
+from capcheck.problems import Problem
 from capcheck.quantity import Verdict
-from capcheck.remedies import remedies
-from capcheck.report import Checked, DeploymentReport, Report, Summary
-from capcheck.resolve import Problem, Resolved, Resolver
+from capcheck.remedies import Trials
+from capcheck.report import Checked, DeploymentReport, Report
+from capcheck.resolve import Resolved, Resolver
 from capcheck.schema import BadExtension, Extension, Validator, check_extension
 from capcheck.shared import CORE_ESTIMATES
+from capcheck.summing import deployment_report, summary
 from capcheck.terms import TermBook
-from capcheck.values import Place
 
 
 class Outcome(NamedTuple):
-    """One deployment after its checks: verdict by rule, and the results behind them."""
+    """One deployment after its checks: the results behind each rule's verdict."""
 
     resolved: Resolved
     judged: dict[str, list[Judged]]
 
+    @property
+    def deployment(self) -> Deployment:
+        """What was checked."""
+        return self.resolved.deployment
+
 
 class Session:
-    """Plugins and settings, ready to check paths."""
+    """Plugins and settings, ready to check paths below one root. Raises UsageError."""
 
     def __init__(self, plugins: Plugins, settings: Settings, root: Path) -> None:
         self.plugins = plugins
+        self.guard = plugins.guard
         self.root = root
         self.rules = plugins.rules()
-        self.known = {**{id: rule.id for id, rule in self.rules.items()}, **{id: id for id in NOTICES}}
+        ids = {id: rule.id for id, rule in self.rules.items()}
+        self.known = {**ids, **{id: id for id in NOTICES}}
         self.settings = settings = checked(settings, self.known)
         self.selected = {
             id: rule for id, rule in self.rules.items() if id == rule.id and settings.selects(id)
         }
-        engines = plugins.engines()
-        self.intake = Intake(
-            root, plugins.formats(), engines, settings.assume, settings.exclude
-        )
+        if self.rules and not self.selected:
+            raise UsageError("no rule is selected: nothing would be checked")
+        engines, formats = plugins.engines(), plugins.formats()
         shelves = (*plugins.shelves(), *(Shelf(*one) for one in settings.shelves))
         self.catalogue = Catalogue(shelves)
-        self.packings = Packings(plugins.packings())
+        self.intake = Intake(
+            root, formats, engines, self.guard, catalogue=self.catalogue,
+            assumptions=settings.assume, exclude=settings.exclude,
+        )  # fmt: skip
+        self.packings = Packings(plugins.packings(), self.guard)
         self.validator = Validator(self._extensions())
+        self.checker = Checker(plugins, self.rules, self.selected)
         self.resolver = Resolver(
-            engines, self.catalogue, plugins.models(), self.packings, self._workshop,
+            engines, self.catalogue, plugins.models(), self.packings, self.guard, self._workshop,
             self.intake.model_config,
         )  # fmt: skip
         self.outcomes: list[Outcome] = []
@@ -65,13 +79,12 @@ class Session:
     def _workshop(self, resolver: Resolver) -> Workshop:
         estimates: dict[str, Estimate] = {one.name: one for one in CORE_ESTIMATES}
         for name, one in self.plugins.estimates().items():
-            if name in estimates:
-                self.plugins.errors.append(PluginError(name, f"estimate {name!r} is the core's"))
-            else:
-                estimates[name] = one
+            if estimates.setdefault(name, one) is not one:
+                self.guard.fault(self.guard.owner(one), f"the estimate {name!r} is the core's")
         return Workshop(
-            TermBook(self.plugins.term_files()), estimates, self.plugins.platforms(),
-            self.packings, resolver.find_model, resolver.stored_scheme, resolver.again, {"settings": self.settings},
+            TermBook(self.plugins.term_files(), self.guard.fault), estimates,
+            self.plugins.platforms(), self.packings, resolver.models.find, resolver.models.stored,
+            resolver.again, {"settings": self.settings},
         )  # fmt: skip
 
     def _extensions(self) -> list[Extension]:
@@ -84,7 +97,7 @@ class Session:
                 Validator([extension])
                 good.append(extension)
             except BadExtension as wrong:
-                self.plugins.errors.append(PluginError(key, str(wrong)))
+                self.guard.fault(self.guard.owner(extension), str(wrong))
         return good
 
     # one deployment
@@ -96,179 +109,105 @@ class Session:
         resolved = self.resolver.resolve(Deployment(draft))
         return resolved._replace(problems=(*problems, *resolved.problems))
 
-    def results(self, case: Case) -> Iterator[Result]:
-        """Every selected rule's results on one case; faults are collected."""
-        answered: set[str] = set()
-        for plugin, raws in self.plugins.check(case):
-            for raw in raws:
-                if raw.rule.id not in self.selected:
-                    answered.add(raw.rule.id)
-                    continue
-                try:
-                    yield from judge(case, raw)
-                    answered.add(raw.rule.id)
-                except Fault as fault:
-                    answered.add(raw.rule.id)
-                    self.plugins.errors.append(PluginError(plugin, str(fault)))
-        crashed = {error.plugin for error in self.plugins.errors}
-        for id, rule in self.selected.items():
-            if id not in answered and rule.plugin not in crashed:
-                message = f"{id} gave no answer for {case.deployment.name}"
-                self.plugins.errors.append(PluginError(rule.plugin, message))
-
-    def verdicts(self, case: Case) -> dict[str, Verdict]:
-        """Verdict by rule on one case: what remedies are held against."""
-        errors = len(self.plugins.errors)
-        found: dict[str, Verdict] = {}
-        for result in self.results(case):
-            have = found.get(result.rule.id)
-            if have in (None, "pass", "skip") or result.verdict == "fail":
-                found[result.rule.id] = result.verdict
-        del self.plugins.errors[errors:]
-        return found
-
     def check(self, resolved: Resolved) -> Outcome:
-        """All alternatives checked, and one verdict for each rule."""
+        """All alternatives checked, one verdict for each rule, and what would help."""
         by_rule: dict[str, list[Judged]] = {}
+        before: dict[int, dict[str, Verdict]] = {}
         for case in resolved.cases:
-            for result in self.results(case):
+            results = self.checker.results(case)
+            before[id(case)] = by_worst(results)
+            for result in results:
                 by_rule.setdefault(result.rule.id, []).append(Judged(case, result))
-        judged = {id: combine(self.rules[id], ones) for id, ones in sorted(by_rule.items())}
-        for id, ones in judged.items():
-            first = ones[0].result
-            if first.verdict in ("fail", "at risk") and self.rules[id].knobs:
-                found = remedies(self.rules[id], resolved.cases, self.verdicts)
-                words = first.words._replace(help=(*found, *first.words.help))
-                judged[id] = [ones[0]._replace(result=first._replace(words=words)), *ones[1:]]
+        trials = Trials(resolved.cases, before, self.checker.verdicts)
+        judged = {rule: combine(ones) for rule, ones in sorted(by_rule.items())}
+        for ones in judged.values():
+            first, result = ones[0], ones[0].result
+            if result.verdict in FOUND and result.rule.knobs:
+                help = (*trials.remedies(result.rule), *result.words.help)
+                words = result.words._replace(help=tuple(dict.fromkeys(help)))
+                ones[0] = first._replace(result=result._replace(words=words))
         return Outcome(resolved, judged)
+
+    def _outcomes(self, drafts: Iterable[Draft]) -> list[Outcome]:
+        """Each deployment's outcome. A fault of ours costs one deployment, and the exit code."""
+        found = []
+        for draft in drafts:
+            try:
+                found.append(self.check(self.resolve(draft)))
+            except RAISED as error:
+                self.guard.fault("capcheck", f"{draft.name}: {describe(error)}")
+        return found
 
     # a whole run
 
     def run(self, paths: Iterable[Path], stdin: tuple[str, str] | None = None) -> Report:
         """Read all, merge, resolve, check, judge, decide, report."""
-        drafts = self.intake.read(paths, stdin)
-        self.outcomes = [self.check(self.resolve(draft)) for draft in drafts]
+        self.outcomes = self._outcomes(self.intake.read(paths, stdin))
         self._check_fleet()
-        findings = [self._of_problem(one) for one in self.intake.problems]
-        for outcome in self.outcomes:
-            findings += self._findings(outcome)
-        findings += [self._of_plugin(one) for one in dict.fromkeys(self.plugins.errors)]
+        findings = self._findings()
+        deployments = tuple(self._report(outcome) for outcome in self.outcomes)
+        findings += [saying.of_plugin(one) for one in self.guard.errors]
         skipped = {
             id
             for outcome in self.outcomes
             for id, ones in outcome.judged.items()
             if any(one.result.verdict == "skip" for one in ones)
         }
-        decided = decide(
-            findings, self.intake.texts, self.settings, self.known, skipped=skipped
-        )
-        deployments = tuple(self._report(outcome) for outcome in self.outcomes)
-        summary = self._summary(deployments, decided.findings, decided.suppressed)
+        decided = decide(findings, self.intake.texts, self.settings, self.known, skipped=skipped)
+        files = {one.place.file for one in deployments} | set(self.intake.taken)
+        closing = summary(
+            deployments, decided.findings, decided.suppressed, files=len(files),
+            assumed=self._assumed(), unclaimed=len(self.intake.unclaimed),
+        )  # fmt: skip
         return Report(
-            __version__, self.root, summary, deployments, decided.findings, decided.suppressed,
+            __version__, self.root, closing, deployments, decided.findings, decided.suppressed,
             tuple(sorted(self.intake.taken.items())),
         )  # fmt: skip
 
     def _check_fleet(self) -> None:
-        cases = {id(one.resolved.cases[0]): one for one in self.outcomes if one.resolved.cases}
-        fleet = Fleet(tuple(one.resolved.cases[0] for one in cases.values()))
-        for plugin, found in self.plugins.check_fleet(fleet):
-            from capcheck.case import Result as Raw
+        """Rules over all deployments, each speaking of a deployment's first alternative."""
+        outcomes = {id(one.resolved.cases[0]): one for one in self.outcomes}
+        cases = [one.resolved.cases[0] for one in self.outcomes]
+        for judged in self.checker.fleet(cases) if cases else ():
+            ones = outcomes[id(judged.case)].judged
+            ones.setdefault(judged.result.rule.id, []).append(judged)
 
-            for one in found:
-                outcome = cases.get(id(one.case))
-                if outcome is None or one.rule.id not in self.selected:
-                    continue
-                try:
-                    results = judge(one.case, Raw(one.rule, one.answer, None, one.case.terms()))
-                except Fault as fault:
-                    self.plugins.errors.append(PluginError(plugin, str(fault)))
-                    continue
-                outcome.judged[one.rule.id] = [Judged(one.case, result) for result in results]
+    def _findings(self) -> list[Finding]:
+        """Everything that is wrong. What a deployment takes from a base is said once."""
+        problems = [saying.of_problem(one, self.rules, self.guard) for one in self.intake.problems]
+        found = [one for one in problems if one is not None]
+        bases: list[Finding] = []
+        for outcome in self.outcomes:
+            of_base = outcome.deployment.place in self.intake.bases
+            (bases if of_base else found).extend(self._of_outcome(outcome))
+        said = {(one.rule, one.place, one.message) for one in found}
+        return found + [one for one in bases if (one.rule, one.place, one.message) not in said]
 
-    # findings
-
-    def _of_problem(self, problem: Problem, deployment: str = "") -> Finding:
-        severity = NOTICES[problem.rule].severity
-        help = (problem.help,) if problem.help else ()
-        verdict: Verdict = "fail" if severity == "error" else "at risk"
-        return Finding(
-            problem.rule, verdict, severity, problem.message, problem.place, deployment, help=help
+    def _of_outcome(self, outcome: Outcome) -> list[Finding]:
+        deployment = outcome.deployment
+        problems = (
+            saying.of_problem(one, self.rules, self.guard, deployment.name)
+            for one in outcome.resolved.problems
         )
-
-    def _of_plugin(self, error: PluginError) -> Finding:
-        message = f"plugin {error.plugin}: {error.message}"
-        return Finding("capcheck/plugin-error", "fail", "error", message, Place("", 0, 0, 0, 0))
-
-    def _findings(self, outcome: Outcome) -> list[Finding]:
-        deployment = outcome.resolved.deployment
-        found = [self._of_problem(one, deployment.name) for one in outcome.resolved.problems]
-        for ones in outcome.judged.values():
-            found += [
-                finding_of(one, deployment) for one in ones
-                if one.result.verdict in ("fail", "at risk")
-            ]  # fmt: skip
-        return found
-
-    # the report
+        results = (
+            saying.of_result(one, deployment)
+            for ones in outcome.judged.values()
+            for one in ones
+            if one.result.verdict in FOUND
+        )
+        return [*(one for one in problems if one is not None), *results]
 
     def _report(self, outcome: Outcome) -> DeploymentReport:
-        from capcheck.summing import deployment_report
-
         checks = []
         for id, ones in outcome.judged.items():
-            worst = max(ones, key=lambda one: ("skip", "pass", "at risk", "fail").index(one.result.verdict))
-            reason = worst.result.reason or None
-            checks.append(Checked(id, worst.result.verdict, reason))
-        return deployment_report(outcome.resolved, tuple(checks))
-
-    def _summary(
-        self,
-        deployments: Sequence[DeploymentReport],
-        findings: Sequence[Finding],
-        suppressed: Sequence[Finding],
-    ) -> Summary:
-        from capcheck.summing import summary
-
-        errors = sum(1 for one in findings if one.rule == "capcheck/plugin-error")
-        files = {one.place.file for one in deployments} | set(self.intake.taken)
-        return summary(
-            deployments, findings, suppressed, files=len(files), assumed=self._assumed(),
-            unclaimed=len(self.intake.unclaimed), plugin_errors=errors,
-        )  # fmt: skip
+            worst = max(ones, key=lambda one: WORST.index(one.result.verdict)).result
+            checks.append(Checked(id, worst.verdict, worst.reason or None))
+        return deployment_report(outcome.resolved, tuple(checks), self.guard)
 
     def _assumed(self) -> int:
         return sum(
             1
             for one in self.outcomes
-            for value in one.resolved.deployment.fields.values()
+            for value in one.deployment.fields.values()
             if value.origin.kind == "assumed"
         )
-
-
-def finding_of(judged: Judged, deployment: Deployment) -> Finding:
-    """A result as a finding at its place, with what is marked and whence it was included."""
-    result = judged.result
-    severity = result.severity or result.rule.severity
-    if result.verdict == "at risk":
-        severity = "warning"
-    place = result.at or deployment.place
-    if place.file == "<command line>":
-        place = deployment.place
-    notes = [result.word] if result.word else []
-    if result.via:
-        via = result.via[0]
-        notes.append(f"(included from {via.file}:{via.line})")
-    if result.assumed:
-        notes.append(f"(assumed {'; '.join(result.assumed)})")
-    words = result.words
-    message = words.message
-    if result.reason and result.verdict == "at risk":
-        message = f"{message} ({result.reason})"
-    return Finding(
-        result.rule.id, result.verdict, severity, message, place, deployment.name,
-        words.arithmetic, words.help, " ".join(notes),
-    )  # fmt: skip
-
-
-__all__ = ["Outcome", "Rule", "Session", "finding_of"]

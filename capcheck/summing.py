@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from capcheck.case import Case
+from capcheck.case import Case, Estimate
 from capcheck.engine import Plan
 from capcheck.findings import Finding
+from capcheck.guard import RAISED, Guard
+from capcheck.quantity import Band
 from capcheck.report import Checked, DeploymentReport, Estimated, Summary
 from capcheck.resolve import Resolved
-from capcheck.terms import TermError
+from capcheck.selection import PLUGIN_ERROR
 from capcheck.values import Unknown, Value
 
 PLANNED = {
@@ -43,7 +45,7 @@ def _resolved(resolved: Resolved) -> tuple[dict[str, Any], dict[str, str]]:
     found: dict[str, Any] = {}
     cases = resolved.cases
     first = cases[0]
-    named = resolved.deployment.text("model", "id") or first.engine.model_name(resolved.deployment)
+    named = resolved.named
     model = first.model.either(None)
     found["model"] = model.name if model else (named.either(None) if named else None)
     found["architecture"] = model.architecture.id if model else None
@@ -78,43 +80,50 @@ def _devices(resolved: Resolved) -> tuple[int | None, str]:
         return None, unknown.reason
 
 
-def _estimates(cases: Sequence[Case]) -> dict[str, Estimated]:
+def _estimate(case: Case, made: Estimate, guard: Guard) -> Band | None:
+    """One estimate on one case; None when it cannot be made."""
+    try:
+        return case.estimate(made.name)
+    except Unknown:
+        return None
+    except RAISED as error:
+        guard.failed(made, f"the estimate {made.name!r}", error)
+        return None
+
+
+def _estimates(cases: Sequence[Case], guard: Guard) -> dict[str, Estimated]:
     """Every estimate that can be made; over alternatives the widest band."""
     found: dict[str, Estimated] = {}
     for name, made in cases[0].workshop.estimates.items():
-        bands = []
-        try:
-            bands = [case.estimate(name) for case in cases]
-        except (Unknown, TermError):
-            continue
-        band = bands[0]
-        for other in bands[1:]:
-            band = band._replace(low=min(band.low, other.low), high=max(band.high, other.high))
-        found[name] = Estimated(band, made.unit, made.basis)
+        bands = [_estimate(case, made, guard) for case in cases]
+        known = [band for band in bands if band is not None]
+        if known and len(known) == len(bands):
+            low, high = min(band.low for band in known), max(band.high for band in known)
+            found[name] = Estimated(Band(low, known[0].mid, high), made.unit, made.basis)
     return found
 
 
-def deployment_report(resolved: Resolved, checks: tuple[Checked, ...]) -> DeploymentReport:
+def deployment_report(
+    resolved: Resolved, checks: tuple[Checked, ...], guard: Guard
+) -> DeploymentReport:
     """One deployment as the report carries it."""
     found, lost = _resolved(resolved)
     deployment = resolved.deployment
+    estimates = _estimates(resolved.cases, guard)
     return DeploymentReport(
         deployment.name, deployment.place, deployment.format, found, lost,
-        _estimates(resolved.cases), checks, _binding(resolved),
+        estimates, checks, _binding(estimates),
     )  # fmt: skip
 
 
-def _binding(resolved: Resolved) -> str:
+def _binding(estimates: Mapping[str, Estimated]) -> str:
     """The constraint that is closest to its limit, by the estimates named `<it>_share`."""
-    case = resolved.cases[0]
-    shares = {}
-    for name in CONSTRAINTS:
-        if f"{name}_share" in case.workshop.estimates:
-            try:
-                shares[name] = case.estimate(f"{name}_share").mid
-            except (Unknown, TermError):
-                continue
-    return max(shares, key=lambda name: shares[name]) if shares else ""
+    shares = {
+        name: estimates[f"{name}_share"].band.mid
+        for name in CONSTRAINTS
+        if f"{name}_share" in estimates
+    }
+    return max(shares, key=lambda name: shares[name], default="")
 
 
 def _reason_words(reason: str) -> str:
@@ -130,7 +139,6 @@ def summary(
     files: int,
     assumed: int,
     unclaimed: int,
-    plugin_errors: int,
 ) -> Summary:
     """The closing line's figures."""
     checks = [check for one in deployments for check in one.checks]
@@ -148,5 +156,5 @@ def summary(
         assumed=assumed,
         unclaimed=unclaimed,
         skip_reasons=tuple(reasons.most_common(4)),
-        plugin_errors=plugin_errors,
+        plugin_errors=sum(1 for one in findings if one.rule == PLUGIN_ERROR),
     )

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import hypot, isfinite
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from capcheck.quantity import Band
+from capcheck.term_facts import BadCondition, Facts, check_condition, holds
+from capcheck.values import NOWHERE, Unknown, unknown
 
-Facts = Mapping[str, Any]
-Version = tuple[int, ...]
+__all__ = [
+    "Facts",
+    "Spread",
+    "Term",
+    "TermBook",
+    "TermError",
+    "Terms",
+    "holds",
+    "spread",
+    "term_of",
+]
 
-
-class TermError(Exception):
-    """A term is missing or malformed: a fault of the plugin that reads or ships it."""
+Kind = Literal["value", "factor", "add"]
 
 
 class Term(NamedTuple):
@@ -30,8 +40,12 @@ class Term(NamedTuple):
     dated: str
     source: str
     group: str = ""  # terms of one group move together
-    kind: Literal["factor", "add", "value"] = "value"
+    kind: Kind = "value"
     owner: str = ""
+
+
+class TermError(Exception):
+    """A term is missing or malformed: a fault of the plugin that reads or ships it."""
 
 
 def term_of(record: Mapping[str, Any], owner: str) -> Term:
@@ -40,78 +54,66 @@ def term_of(record: Mapping[str, Any], owner: str) -> Term:
         low, mid, high = (float(record[key]) for key in ("low", "mid", "high"))
         name = str(record["name"])
         when = tuple(sorted(dict(record.get("when", {})).items()))
-        meta = (str(record["unit"]), int(record["cases"]), str(record["dated"]), str(record["source"]))
+        meta = (
+            str(record["unit"]),
+            int(record["cases"]),
+            str(record["dated"]),
+            str(record["source"]),
+        )
+        for _, condition in when:
+            check_condition(condition)
+    except BadCondition as wrong:
+        raise TermError(f"{owner}: {name}: {wrong}") from wrong
     except (KeyError, TypeError, ValueError) as wrong:
         raise TermError(f"{owner}: a term lacks or misstates {wrong}") from wrong
-    if not low <= mid <= high:
-        raise TermError(f"{owner}: {name}: low, mid and high are out of order")
+    if not (low <= mid <= high and isfinite(low) and isfinite(high)):
+        raise TermError(f"{owner}: {name}: low, mid and high are no finite numbers in order")
     kind = record.get("kind", "value")
+    if kind not in get_args(Kind):
+        raise TermError(f"{owner}: {name}: {kind!r} is no kind of term")
     return Term(name, when, low, mid, high, *meta, str(record.get("group", "")), kind, owner)
 
 
-def _version(text: str) -> Version:
-    return tuple(int(part) for part in text.split(".") if part.isdigit())
-
-
-def _holds_one(condition: str, have: Any) -> bool:
-    for sign in (">=", "<=", ">", "<"):
-        if condition.startswith(sign):
-            bound = condition[len(sign) :]
-            if isinstance(have, tuple):
-                left, right = have, _version(bound)
-                width = max(len(left), len(right))
-                left += (0,) * (width - len(left))
-                right += (0,) * (width - len(right))
-                return _compare(sign, left, right)
-            return _compare(sign, float(have), float(bound))
-    if isinstance(have, tuple):
-        return have == _version(condition)
-    return str(have) == condition
-
-
-def _compare(sign: str, left: Any, right: Any) -> bool:
-    if sign == ">=":
-        return bool(left >= right)
-    if sign == "<=":
-        return bool(left <= right)
-    return bool(left > right) if sign == ">" else bool(left < right)
-
-
-def holds(when: Iterable[tuple[str, Any]], facts: Facts) -> bool:
-    """Whether every condition is met; a fact that is not known meets none.
-
-    A condition is a word, a list of words (any), a number, or bounds as in ">=0.20,<0.26".
-    """
-    for key, wanted in when:
-        have = facts.get(key)
-        if have is None:
-            return False
-        if isinstance(wanted, list):
-            if not any(_holds_one(str(one), have) for one in wanted):
-                return False
-        elif isinstance(wanted, bool):
-            if bool(have) is not wanted:
-                return False
-        elif not all(_holds_one(part.strip(), have) for part in str(wanted).split(",")):
-            return False
-    return True
+def _refuse(owner: str, message: str) -> None:
+    raise TermError(f"{owner}: {message}")
 
 
 class TermBook:
-    """All terms of all plugins, by name."""
+    """All terms of all plugins, by name.
 
-    def __init__(self, files: Iterable[tuple[Path, str]]) -> None:
+    `report(owner, message)` is told of each line that is no term; the others are used. Without
+    it such a line raises TermError.
+    """
+
+    def __init__(
+        self,
+        files: Iterable[tuple[Path, str]],
+        report: Callable[[str, str], None] = _refuse,
+    ) -> None:
         self._files = tuple(files)
+        self._report = report
         self._terms: dict[str, list[Term]] | None = None
+
+    def _lines(self, path: Path, owner: str) -> Iterator[Term]:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as wrong:
+            self._report(owner, f"terms: {path.name}: {wrong}")
+            return
+        for number, line in enumerate(text.splitlines(), 1):
+            if not line.strip():
+                continue
+            try:
+                yield term_of(json.loads(line), owner)
+            except (TermError, ValueError, RecursionError) as wrong:
+                self._report(owner, f"terms: {path.name}:{number}: {wrong}")
 
     def _all(self) -> dict[str, list[Term]]:
         if self._terms is None:
             found: dict[str, list[Term]] = {}
             for path, owner in self._files:
-                for line in path.read_text(encoding="utf-8").splitlines():
-                    if line.strip():
-                        term = term_of(json.loads(line), owner)
-                        found.setdefault(term.name, []).append(term)
+                for term in self._lines(path, owner):
+                    found.setdefault(term.name, []).append(term)
             self._terms = found
         return self._terms
 
@@ -120,10 +122,17 @@ class TermBook:
             yield from terms
 
     def select(self, name: str, facts: Facts) -> Term:
-        """The most specific term that holds; later plugins win ties. Raises TermError."""
-        fitting = [term for term in self._all().get(name, ()) if holds(term.when, facts)]
+        """The term with the most conditions of those that hold; later plugins win ties.
+
+        Raises TermError for a name that nobody ships, Unknown where nothing was fitted for such
+        a case.
+        """
+        named = self._all().get(name)
+        if named is None:
+            raise TermError(f"no plugin ships the term {name!r}")
+        fitting = [term for term in named if holds(term.when, facts)]
         if not fitting:
-            raise TermError(f"no term {name!r} holds here")
+            raise Unknown(unknown(NOWHERE, f"{name} was not fitted for such a case"))
         return max(enumerate(fitting), key=lambda pair: (len(pair[1].when), pair[0]))[1]
 
 
@@ -132,7 +141,9 @@ class Terms:
 
     __slots__ = ("_book", "_facts", "_moved", "_reads", "key")
 
-    def __init__(self, book: TermBook, facts: Facts, moved: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self, book: TermBook, facts: Facts, moved: Mapping[str, float] | None = None
+    ) -> None:
         self._book = book
         self._facts = facts
         self._moved = moved or {}
@@ -140,8 +151,13 @@ class Terms:
         self.key = tuple(sorted(self._moved.items()))
 
     def read(self, name: str, **also: Any) -> float:
-        """The constant in its unit. `also` adds facts that only the reader knows."""
-        label = name if not also else f"{name} {sorted(also.items())}"
+        """The constant in its unit. `also` adds facts that only the reader knows.
+
+        Raises TermError and Unknown as `TermBook.select`.
+        """
+        label = name
+        if also:
+            label = f"{name} ({', '.join(f'{key} {also[key]}' for key in sorted(also))})"
         term = self._reads.get(label)
         if term is None:
             term = self._book.select(name, {**self._facts, **also} if also else self._facts)
@@ -153,10 +169,12 @@ class Terms:
         self._reads.update(other._reads)
 
     def moved(self, changes: Mapping[str, float]) -> Terms:
+        """The same constants with those of `changes`, by label, at other values."""
         return Terms(self._book, self._facts, changes)
 
     @property
     def reads(self) -> Mapping[str, Term]:
+        """The terms that were read, by label: the name, with the facts that the reader added."""
         return self._reads
 
 
@@ -185,9 +203,9 @@ def spread(evaluate: Callable[[Terms], float], mid_terms: Terms) -> Spread:
             for end in ("low", "high")
         ]
         lowest, highest = min(0.0, *ends), max(0.0, *ends)
-        down += lowest**2
-        up += highest**2
+        down = hypot(down, lowest)
+        up = hypot(up, highest)
         if lowest or highest:
             moved.append((name, highest if highest >= -lowest else lowest))
     moved.sort(key=lambda pair: -abs(pair[1]))
-    return Spread(Band(mid - down**0.5, mid, mid + up**0.5), tuple(moved))
+    return Spread(Band(mid - down, mid, mid + up), tuple(moved))

@@ -193,7 +193,8 @@ class TreeBuilder:
             return
         frame = self._frames[-1]
         frame.size += size
-        frame.height = max(frame.height, height + 1)
+        # What << brings is not one level deeper.
+        frame.height = max(frame.height, height + (frame.wants != "merged"))
         if frame.wants == "item":
             frame.items.append(node)
         elif frame.wants == "key":

@@ -7,14 +7,11 @@ from typing import NamedTuple
 
 Version = tuple[int, ...]
 
-_NUMBER = re.compile(
-    r"""v?(?P<release>\d+(?:\.\d+){1,3})
+_NUMBER = r"""v?(?P<release>\d+(?:\.\d+){1,3})
     (?P<early>[._-]?(?:a|b|c|rc|alpha|beta|pre|preview)[._-]?\d*)?
     (?:[._-]?post(?P<post>\d+))?
     (?P<dev>[._-]?dev\d*)?
-    (?:[+-][0-9a-z._-]*)?""",
-    re.VERBOSE | re.IGNORECASE,
-)
+    (?:\+[0-9a-z._-]*)?(?P<tag>-[0-9a-z._-]*)?"""
 SHORTEST = 3  # 0.11 is 0.11.0
 
 
@@ -29,13 +26,16 @@ class ReleaseName(NamedTuple):
 def parse_release(text: str) -> ReleaseName | None:
     """The release that a version or an image tag names; None for `latest` and other words.
 
-    v0.11.0 and 0.11.2+cu129 are that release; 0.20.2rc1.dev249 is a build on the way to 0.20.2;
-    a post-release counts as a fourth number (0.8.5.post1 is (0, 8, 5, 1)), as in 0.10.1.1.
+    v0.11.0, v0.11.0-aarch64 and 0.11.2+cu129 are that release; 0.20.2rc1.dev249 is a build on
+    the way to 0.20.2; a post-release counts as a fourth number (0.8.5.post1 is (0, 8, 5, 1)), as
+    in 0.10.1.1.
     """
-    match = _NUMBER.fullmatch(text.strip())
+    match = re.fullmatch(_NUMBER, text.strip(), re.VERBOSE | re.IGNORECASE)  # compiled once asked
     if match is None:
         return None
     numbers = [int(number) for number in match["release"].split(".")]
+    if match["tag"] and len(numbers) < SHORTEST:
+        return None  # 24.08-py3
     numbers += [0] * (SHORTEST - len(numbers))
     if match["post"] and len(numbers) == SHORTEST:
         numbers.append(int(match["post"]))

@@ -39,10 +39,25 @@ _STRUCTURES: Final = frozenset(_STANDARD + name for name in ("map", "seq", "set"
 _PROPERTY = r"(?:&[^\s,\[\]{}]+|!<[^>\s]*>|![^\s,\[\]{}]*)"
 _FIRST_PROPERTY = re.compile(_PROPERTY)
 _PROPERTIES = re.compile(rf"(?:{_PROPERTY}(?:[ \t\r\n]+(?:#[^\r\n]*)?)*)*")
-# A document begins at such a line, with its directives, whatever stands before it.
-_BOUNDARY = re.compile(r"(?:(?<=\n)|(?<=\r))(?:%[^\r\n]*(?:\r\n|\r|\n))*---(?=[ \t\r\n]|\Z)")
+# A document begins at such a line, whatever stands before it.
+_SEPARATOR = re.compile(r"(?<=[\r\n])---(?=[ \t\r\n]|\Z)")
 # YAML 1.1 breaks lines here, editors do not.
 _ODD_BREAKS: Final = ("\x85", "\u2028", "\u2029")
+
+
+def _boundaries(text: str, after: int) -> list[int]:
+    """Where documents begin behind an offset, each with the directives before its ---."""
+    starts: list[int] = []
+    for found in _SEPARATOR.finditer(text, after):
+        start = found.start()
+        while start > after:
+            line = text.rfind("\n", after, start - 1) + 1
+            if line <= after or text[line] != "%":
+                break
+            start = line
+        starts.append(start)
+        after = found.end()
+    return starts
 
 
 class EventSource(Protocol):
@@ -90,7 +105,7 @@ class _Reader:
             starts = []
         else:
             starts = [0]
-        starts += [found.start() for found in _BOUNDARY.finditer(self._text, self._resume)]
+        starts += _boundaries(self._text, self._resume)
         ends = [*starts[1:], len(self._text)]
         for start, end in zip(starts, ends, strict=False):  # no start, one end: nothing to do
             self._base = self._start = self._resume = start
@@ -220,7 +235,7 @@ class _Reader:
         return position(line_starts(self._text), offset)
 
     def _report_error(self, error: yaml.MarkedYAMLError) -> None:
-        boundary = _BOUNDARY.search(self._text, self._resume)
+        boundary = _SEPARATOR.search(self._text, self._resume)
         document = self._text[self._start : boundary.start() if boundary else len(self._text)]
         fault = explain(error, document, self._start - self._base)
         self._report(fault._replace(offset=fault.offset + self._start - self._base))

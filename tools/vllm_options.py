@@ -5,7 +5,8 @@
     python tools/vllm_options.py 0.11.0 newest         only these (for a look; use --out)
 
 Reads syntax trees only; nothing that was downloaded is run. Writes options.jsonl,
-environment.jsonl and subkeys.jsonl; the first line of each lists the inspected releases.
+environment.jsonl and subkeys.jsonl; the first line of each lists the inspected releases with the
+dates of their archives. renamed.jsonl, what to write instead of other names, is kept by hand.
 """
 
 from __future__ import annotations

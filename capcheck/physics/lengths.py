@@ -61,7 +61,7 @@ class Lengths(NamedTuple):
                 score = (value - piece.at) / piece.slope
                 return normal_share(max(score, piece.low))
             if piece.slope == 0 and value < piece.at:
-                return normal_share(piece.low)
+                return normal_share(piece.low) if piece.low > -EXTREME else 0.0
         return 1.0
 
     def moment(self, order: int) -> float:

@@ -23,6 +23,7 @@ BISECTIONS = 60
 GUESSES = 24
 CLOSE = 1.002  # of a factor: near enough
 LARGEST_FACTOR = 64.0
+ROUNDING = 1 + 1e-6
 STEEPEST = 200.0  # of the tilt, in units of 1 / standard deviation of one request
 
 
@@ -239,7 +240,7 @@ def room_factor(
     factor = 1.0
     for _ in range(GUESSES):
         need = needed(factor)
-        if need <= capacity:
+        if need <= capacity * ROUNDING:
             low = factor
         else:
             high = factor
@@ -257,7 +258,7 @@ def room_factor(
 def _between(low: float, high: float, guess: float) -> float:
     """A factor to try next: the guess, kept inside what is known and off its ends."""
     if high == math.inf:
-        return min(max(guess * CLOSE, low * CLOSE), max(4.0 * low, 4.0))
+        return min(max(guess * CLOSE, 1.5 * low), 4.0 * low)
     if low == 0.0:
         return max(min(guess / CLOSE, high / CLOSE), high / 4.0)
     return guess if low * CLOSE < guess < high / CLOSE else math.sqrt(low * high)

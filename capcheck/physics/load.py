@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from capcheck.physics.prompt import prompt_attention_seconds, prompt_products_seconds
 from capcheck.physics.queueing import Wait, burst_wait, opening_queue, prompt_wait, slot_wait
-from capcheck.physics.server import Balance, Limit, Server, Traffic
+from capcheck.physics.server import Balance, Limit, Server, Traffic, admitted
 from capcheck.physics.step import StepConstants, StepParts, decode_step
 
 Binding = Literal["memory capacity", "bandwidth", "compute", "interconnect", "fixed cost"]
@@ -81,25 +81,22 @@ def closed_loop(
     if concurrency <= 0:
         raise ValueError("the concurrency must be positive")
     inflight = concurrency / server.work.layout.data
-    most, limit = server.limits.admitted()
+    most, limit = admitted(server, traffic)
     running = min(inflight, most)
     balance = Balance(server, traffic, running)
     others = max(running - 1.0, 0.0) * balance.share
     arrivals = max(running - 1.0, 0.0) * server.load.arrival_seconds
     wave = server.load.wave_share * (others + arrivals) / 2.0
-    wanted, budget = balance.batch_of(running, wave), balance.budget_batch()
-    batch = min(wanted, budget)
+    batch = balance.batch_of(running, wave)
     served, front = balance.rate(batch), _front_end_rate(balance)
     rate = min(served, front)
-    limited: Limit = limit if inflight > most else ("step tokens" if wanted > budget else "")
     first = balance.first_token_seconds(batch, balance.prefill)
     queue = max(0.0, inflight / rate - wave - first - balance.outputs * balance.tpot(batch))
     variation = traffic.prompt_variation
     ahead = prompt_wait(balance.prompt_load(batch), balance.share, variation, others)
     wait = _opening(balance, _Loop(concurrency, running, queue), burst).plus(ahead)
-    if served > front:
-        limited = "front end"
-    saturation = max(inflight / most, wanted / budget, served / front)
+    limited: Limit = "front end" if served > front else (limit if inflight > most else "")
+    saturation = max(inflight / most, served / front)
     wait = wait.plus(Wait(wave, wave))
     return _state(balance, _Point(batch, running, rate, wait, limited, saturation))
 
@@ -128,10 +125,8 @@ def open_loop(
         raise ValueError("rate and horizon must be positive")
     offered = requests_per_second / server.work.layout.data
     balance = Balance(server, traffic)
-    most, limit = server.limits.admitted()
+    most, limit = admitted(server, traffic)
     fullest = balance.batch_of(most)
-    if fullest > balance.budget_batch():
-        fullest, limit = balance.budget_batch(), "step tokens"
     capacity, front = balance.rate(fullest), _front_end_rate(balance)
     if front < capacity:
         capacity, limit = front, "front end"

@@ -15,7 +15,7 @@ from capcheck.physics.work import Work
 
 Limit = Literal["", "kv cache", "max sequences", "step tokens", "front end"]
 
-ROUNDS = 64  # of the fixed point, which falls monotonically and stops when it is still
+ROUNDS = 64  # of the fixed point at most; it is still after a few
 STILL = 1e-7  # relative change
 MOST_RUNNING = 1e5  # requests in flight on one rank, where nothing else limits them
 
@@ -54,17 +54,6 @@ class Limits(NamedTuple):
     step_tokens: float = math.inf  # token budget of a step
     chunk_tokens: float = math.inf  # largest prefill chunk, where smaller than the budget
 
-    def admitted(self) -> tuple[float, Limit]:
-        """The most requests that run at once, and what limits them.
-
-        At least one: an engine that starts runs a request.
-        """
-        most = min(self.cache_requests, self.max_sequences, MOST_RUNNING)
-        if most >= MOST_RUNNING:
-            return MOST_RUNNING, ""
-        by_cache = self.cache_requests <= self.max_sequences
-        return max(most, 1.0), "kv cache" if by_cache else "max sequences"
-
 
 class Speculation(NamedTuple):
     """Proposing tokens and verifying them in one step."""
@@ -95,6 +84,28 @@ def tokens_per_step(proposed: float, acceptance: float) -> float:
     if acceptance >= 1.0:
         return proposed + 1.0
     return (1.0 - float(acceptance ** (proposed + 1.0))) / (1.0 - acceptance)
+
+
+def admitted(server: Server, traffic: Traffic) -> tuple[float, Limit]:
+    """The most requests that one rank runs at once, and what limits them.
+
+    The KV cache, the most sequences, or a step's token budget, which decodes and the prompts
+    that keep up with them must share. At least one: an engine that starts runs a request.
+    """
+    limits, speculation = server.limits, server.speculation
+    proposed = max(speculation.proposed, 0.0) if speculation else 0.0
+    gain = tokens_per_step(proposed, speculation.acceptance) if speculation else 1.0
+    new = traffic.prompt_tokens * (1.0 - min(max(traffic.prefix_hit_rate, 0.0), 1.0))
+    prompts = gain * new / max(traffic.output_tokens, 1.0)
+    budget = server.work.layout.pipeline * limits.step_tokens / (1.0 + proposed + prompts)
+    found: list[tuple[float, Limit]] = [
+        (limits.cache_requests, "kv cache"),
+        (limits.max_sequences, "max sequences"),
+        (budget, "step tokens"),
+        (MOST_RUNNING, ""),
+    ]
+    most, limit = min(found, key=lambda pair: pair[0])
+    return max(most, 1.0), limit
 
 
 class Balance:
@@ -159,11 +170,6 @@ class Balance:
     def rate(self, batch: float) -> float:
         """Requests a second that a decode batch completes."""
         return batch / (self.outputs * self.tpot(batch)) if batch > 0 else 0.0
-
-    def budget_batch(self) -> float:
-        """The decode batch at which prompts and decodes fill a step's token budget."""
-        prompts = self.gain * self.prompt / self.outputs
-        return self.stages * self.server.limits.step_tokens / (1.0 + self.proposed + prompts)
 
     def step_seconds(self, batch: float) -> float:
         """Seconds between two steps: others' prompts in them are bounded by the step's budget."""

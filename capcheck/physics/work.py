@@ -122,28 +122,38 @@ def rank_share(tensor: Tensor, ranks: int) -> float:
     return out * max(rank_into(tensor, split), 1) * tensor.copies / tensor.elements
 
 
-def _products(tensors: Iterable[Tensor], storage: Storage, ranks: int) -> Products:
+def _alike(layers: Iterable[Layer]) -> list[tuple[Layer, int]]:
+    """Distinct layer objects and how often each comes: families share what is alike."""
+    found: dict[int, tuple[Layer, int]] = {}
+    for layer in layers:
+        have = found.get(id(layer))
+        found[id(layer)] = (layer, have[1] + 1 if have else 1)
+    return list(found.values())
+
+
+def _product(tensor: Tensor, storage: Storage, stored: float, computed: float) -> Products:
+    """A tensor of which a rank stores one share and computes with another for each token."""
+    flops = 2.0 * tensor.elements * computed if tensor.into else 0.0
+    peak_seconds = flops / storage.flops_of(tensor) if flops else 0.0
+    return Products(storage.weight_bytes_of(tensor) * stored, flops, peak_seconds)
+
+
+def _products(tensors: Iterable[tuple[Tensor, int]], storage: Storage, ranks: int) -> Products:
     total = Products()
-    for tensor in tensors:
-        share = rank_share(tensor, ranks)
-        flops = 2.0 * tensor.elements * share if tensor.into else 0.0
-        peak_seconds = flops / storage.flops_of(tensor) if flops else 0.0
-        total = total.plus(Products(storage.weight_bytes_of(tensor) * share, flops, peak_seconds))
+    for tensor, count in tensors:
+        share = rank_share(tensor, ranks) * count
+        total = total.plus(_product(tensor, storage, share, share))
     return total
 
 
-def _experts(architecture: Architecture, storage: Storage, layout: Layout) -> Products:
+def _experts(layers: Iterable[tuple[Layer, int]], storage: Storage, layout: Layout) -> Products:
     total = Products()
-    share = 1.0 / layout.expert_devices
-    for layer in architecture.layers:
+    for layer, count in layers:
         chosen = layer.experts_per_token / layer.experts if layer.experts else 0.0
+        share = count / layout.expert_devices
         for tensor in layer.tensors:
-            if tensor.role != "expert":
-                continue
-            flops = 2.0 * tensor.elements * chosen * share if tensor.into else 0.0
-            peak_seconds = flops / storage.flops_of(tensor) if flops else 0.0
-            stored = storage.weight_bytes_of(tensor) * share
-            total = total.plus(Products(stored, flops, peak_seconds))
+            if tensor.role == "expert":
+                total = total.plus(_product(tensor, storage, share, share * chosen))
     return total
 
 
@@ -185,16 +195,16 @@ def _grouped(mixer: Mixer, heads: int, storage: Storage, ranks: int) -> Attentio
     return Attention(limit, False, kv_heads * widths * storage.kv_bytes, flops, flops)
 
 
-def _merged(parts: Iterable[Attention]) -> tuple[Attention, ...]:
+def _merged(parts: Iterable[tuple[Attention, int]]) -> tuple[Attention, ...]:
     found: dict[tuple[float, bool], Attention] = {}
-    for part in parts:
+    for part, count in parts:
         key = (part.limit, part.latent)
         have = found.get(key, Attention(*key, 0.0, 0.0, 0.0))
         found[key] = Attention(
             *key,
-            have.read_bytes + part.read_bytes,
-            have.decode_flops + part.decode_flops,
-            have.prefill_flops + part.prefill_flops,
+            have.read_bytes + part.read_bytes * count,
+            have.decode_flops + part.decode_flops * count,
+            have.prefill_flops + part.prefill_flops * count,
         )
     return tuple(found[key] for key in sorted(found))
 
@@ -217,19 +227,22 @@ def work_of(architecture: Architecture, storage: Storage, layout: Layout, machin
     devices = layout.expert_devices * layout.context * layout.pipeline
     if devices > 1 and machine.link_bandwidth <= 0:
         raise ValueError("devices that share a model need a link")
-    layers = architecture.layers
+    layers, alike = architecture.layers, _alike(architecture.layers)
     heads = "embedding" if architecture.tied else "head"
-    inner = [tensor for layer in layers for tensor in layer.tensors]
-    dense = [tensor for tensor in (*architecture.outer, *inner) if tensor.role not in ELSEWHERE]
-    head = [tensor for tensor in architecture.outer if tensor.role == heads]
+    outer = [(tensor, 1) for tensor in architecture.outer]
+    inner = [(tensor, count) for layer, count in alike for tensor in layer.tensors]
+    dense = [pair for pair in (*outer, *inner) if pair[0].role not in ELSEWHERE]
+    head = [pair for pair in outer if pair[0].role == heads]
     state = _state_elements(layers) / layout.tensor
     kinds = [layer.mixer.kind for layer in layers]
     return Work(
         dense=_products(dense, storage, layout.tensor),
         head=_products(head, storage, layout.tensor),
-        experts=_experts(architecture, storage, layout),
+        experts=_experts(alike, storage, layout),
         attention=_merged(
-            part for layer in layers for part in _attention_of(layer, storage, layout)
+            (part, count)
+            for layer, count in alike
+            for part in _attention_of(layer, storage, layout)
         ),
         state_bytes=2.0 * state * storage.state_bytes,
         state_flops=STATE_OPERATIONS * state,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from capcheck import Catalogue, Origin, Place, Value, alternatives, unknown
+from capcheck import MIB, Catalogue, Origin, Place, Value, alternatives, unknown
 from capcheck.launch import unrendered_in, unresolved_why
 from capcheck.source import Node, Scalar
 from capcheck_kubernetes.nodes import child, entries, items, scalar, text
@@ -41,6 +41,9 @@ SHARING_LABELS = (
     "cloud.google.com/gke-gpu-sharing-strategy",
     "cloud.google.com/gke-gpu-partition-size",
 )
+# MiB of one device. On its own it names no part; it tells parts of one name apart.
+MEMORY_LABELS = ("nvidia.com/gpu.memory", "karpenter.k8s.aws/instance-gpu-memory")
+MEMORY_REACH = 0.15  # drivers report less than the nominal size, and sizes are rounded
 WHOLE_DEVICE_WORDS = frozenset({"none", "all-disabled"})
 TRUST = {key: rank for rank, key in enumerate((*PART_LABELS, *INSTANCE_LABELS, *VAGUE_LABELS))}
 
@@ -114,7 +117,8 @@ def _choose(labels: Sequence[Named], at: Place, catalogue: Catalogue | None) -> 
     telling = sorted((one for one in labels if one.key in TRUST), key=lambda one: TRUST[one.key])
     named = [one for one in telling if one.names and not one.lost]
     if catalogue is not None:
-        return _agree(named, telling, at, catalogue)
+        sizes = [one for one in labels if one.key in MEMORY_LABELS and not one.lost]
+        return _agree(named, telling, sizes, at, catalogue)
     sure = [one for one in named if one.key not in VAGUE_LABELS]
     return Choice(_value(sure[0], sure[0].names) if sure else _nothing(telling, at))
 
@@ -137,12 +141,19 @@ def _ids(label: Named, catalogue: Catalogue) -> tuple[str, ...]:
 
 
 def _agree(
-    named: Sequence[Named], telling: Sequence[Named], at: Place, catalogue: Catalogue
+    named: Sequence[Named],
+    telling: Sequence[Named],
+    sizes: Sequence[Named],
+    at: Place,
+    catalogue: Catalogue,
 ) -> Choice:
     """The part that all labels allow; labels that exclude each other are a conflict."""
     known = [(label, ids) for label in named if (ids := _ids(label, catalogue))]
     if not known:
         return Choice(_unheard_of(named, telling, at))
+    for label, _ in known:
+        if any(catalogue.accelerators(name, label.key).shared for name in label.names):
+            return Choice(_value(label, label.names))  # the core knows what shares are worth
     first, common = known[0]
     for label, ids in known[1:]:
         both = tuple(one for one in common if one in ids)
@@ -152,10 +163,21 @@ def _agree(
             lost: Value[Node] = unknown(label.place, "labels contradict each other", label.key)
             return Choice(lost, (problem,))
         common = both
+    common = tuple(one for one in common if _fits(one, sizes, catalogue)) or common
     for label, ids in known:
         if len(ids) == len(common) and _plainly(label, catalogue) == common:
             return Choice(_value(label, label.names))
     return Choice(_value(first, common))
+
+
+def _fits(identity: str, sizes: Iterable[Named], catalogue: Catalogue) -> bool:
+    """Whether a part has one of the memory sizes that each label asks for."""
+    have = catalogue.accelerator(identity).nominal_bytes
+    return all(
+        any(abs(float(name) * MIB - have) <= MEMORY_REACH * have for name in label.names)
+        for label in sizes
+        if label.names and all(name.isdecimal() for name in label.names)
+    )
 
 
 def _plainly(label: Named, catalogue: Catalogue) -> tuple[str, ...]:

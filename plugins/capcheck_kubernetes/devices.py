@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from capcheck import Place, Value, unknown
-from capcheck.source import Mapping, Node
+from capcheck import ENV, Place, Value, derived, unknown
+from capcheck.deployment import FieldPath
+from capcheck.launch import node_of
+from capcheck.source import Mapping as MappingNode
+from capcheck.source import Node, Scalar, as_integer
 from capcheck_kubernetes.nodes import child, count_value, entries, integer
 
 WHOLE_DEVICES = frozenset({
@@ -19,6 +23,7 @@ SHARES = re.compile(
     r"|volcano\.sh/vgpu-.+|aliyun\.com/gpu-.+|tencent\.com/vcuda-.+|k8s\.amazonaws\.com/vgpu"
     r"|gpu\.intel\.com/(?:millicores|memory\.max|tiles)"
 )
+VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 VENDORS = re.compile(r"(?:nvidia|amd)\.com/.+|gpu\.intel\.com/.+|habana\.ai/.+")
 
 
@@ -30,7 +35,7 @@ class Devices(NamedTuple):
     asked: bool = True  # False: the container asks for none
 
 
-def devices(container: Mapping) -> Devices:
+def devices(container: MappingNode) -> Devices:
     """What the limits grant; the requests where there are no limits."""
     resources = child(container, "resources")
     at = resources.place if resources is not None else container.place
@@ -72,3 +77,19 @@ def _devices(found: list[tuple[str, Node, Place]]) -> Devices:
     if key not in WHOLE_DEVICES:
         return Devices(unknown(value.place, f"{key} is not a resource that is known here", key))
     return Devices(count_value(value, key))
+
+
+def visible(number: Value[Node], fields: Mapping[FieldPath, Value[Node]]) -> Value[Node]:
+    """The devices that the server's own environment lets it see of those it is given."""
+    for name in VISIBLE:
+        value = fields.get((*ENV, name))
+        if value is None:
+            continue
+        shown, given = value.either(None), number.either(None)
+        if not isinstance(shown, Scalar):
+            return Value((), value.origin)
+        listed = [one for one in shown.text.split(",") if one.strip()]
+        given_number = as_integer(given) if isinstance(given, Scalar) else None
+        if listed and given_number is not None and len(listed) < given_number:
+            return derived(node_of(len(listed), value.place), value.place, f"{name} lists them")
+    return number

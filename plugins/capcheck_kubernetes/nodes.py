@@ -60,12 +60,14 @@ def key_place(node: Node | None, key: str) -> Place | None:
 
 
 def count_value(node: Node, word: str) -> Value[Node]:
-    """A whole number as a value; unknown for templates and anything else."""
+    """A positive whole number as a value; unknown for templates and anything else."""
     lost = unrendered_in(node)
     if lost:
         return unknown(node.place, unresolved_why(lost), word)
     number = integer(node)
     if number is None:
         return unknown(node.place, f"{word} is not a whole number", word)
+    if number < 1:
+        return unknown(node.place, f"{word} is {number}", word)
     plain = Scalar(str(number), "integer", "plain", node.place)
     return written(plain, node.place, word)

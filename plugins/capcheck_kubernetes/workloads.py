@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from capcheck import Document, Place, Value, derived, unknown
+from capcheck import Place, Value, derived, unknown
 from capcheck.source import Mapping, Node, Scalar
 from capcheck_kubernetes.nodes import child, count_value, items, text
 
@@ -20,7 +19,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Pod": ("",),
     "LeaderWorkerSet": ("leaderworkerset.x-k8s.io",),
 }
-AUTOSCALERS = frozenset({"HorizontalPodAutoscaler", "ScaledObject"})
 
 
 class Pod(NamedTuple):
@@ -134,53 +132,3 @@ def _alone(group: Node) -> Value[Node]:
     """A group without a size is its leader alone."""
     one: Node = Scalar("1", "integer", "plain", group.place)
     return derived(one, group.place, "a group without a size has one pod")
-
-
-def folder(document: Document) -> str:
-    """The folder of a document's file."""
-    return str(PurePosixPath(document.file).parent)
-
-
-def same_scope(workload: Workload, home: Document, other: Node, document: Document) -> bool:
-    """Whether another object is of the workload's namespace.
-
-    Objects without a namespace go to whichever one they are applied to: only those of one folder
-    are taken to go together.
-    """
-    namespace = text(child(other, "metadata", "namespace"))
-    if namespace != workload.namespace:
-        return False
-    return namespace is not None or folder(home) == folder(document)
-
-
-def scaled(workload: Workload, home: Document, documents: tuple[Document, ...]) -> str:
-    """Which autoscaler sets the number of replicas; "" when none does."""
-    for document in documents:
-        for other in objects(document.root):
-            kind, target = text(child(other, "kind")), child(other, "spec", "scaleTargetRef")
-            if kind not in AUTOSCALERS or text(child(target, "name")) != workload.name:
-                continue
-            # KEDA takes a target without a kind for a Deployment.
-            aimed = text(child(target, "kind")) or "Deployment"
-            if aimed == workload.kind and same_scope(workload, home, other, document):
-                return f"{kind} {text(child(other, 'metadata', 'name')) or ''}".strip()
-    return ""
-
-
-def services(
-    workload: Workload, home: Document, documents: tuple[Document, ...]
-) -> tuple[Node, ...]:
-    """The names of the Services in the workload's namespace."""
-    found = []
-    for document in documents:
-        for other in objects(document.root):
-            name = child(other, "metadata", "name")
-            if (
-                name is not None
-                and text(child(other, "kind")) == "Service"
-                and text(child(other, "apiVersion")) == "v1"
-                and text(name)
-                and same_scope(workload, home, other, document)
-            ):
-                found.append(name)
-    return tuple(found)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from capcheck.architecture import Architecture
+from capcheck.architecture import Architecture, Part, Tensor
 
-from .families import family, model_type_of
+from .families import family, model_type_of, towers_of
 from .families.config import BadConfig, Config, UnknownFamily
 from .families.decoder import Decoder
 from .families.rope import lengths
@@ -28,11 +28,46 @@ def architecture(record_or_config: Mapping[str, Any], id: str = "") -> Architect
     Raises UnknownFamily when no family is listed for it, BadConfig when a key that its family
     needs is missing or holds what no model could have; nothing else, whatever the mapping holds.
     """
-    record = record_or_config if isinstance(record_or_config.get("config"), Mapping) else {}
-    values = record.get("config", record_or_config)
-    c = Config(values)
+    told = record_or_config.get("config")
+    is_record = isinstance(told, Mapping) and "model_type" not in record_or_config
+    record = record_or_config if is_record else {}
+    c = Config(told if isinstance(told, Mapping) and is_record else record_or_config)
     model_type = model_type_of(c)
-    return _architecture(c, model_type, family(model_type)(c), record, id)
+    built = _stored(record, c, family(model_type)(_text_of_unlisted(c, model_type)))
+    return _architecture(c, model_type, built, record, id)
+
+
+def _text_of_unlisted(c: Config, model_type: str) -> Config:
+    """The section that names the family: a text part, when the whole is not listed."""
+    if c.has("text_config") and not towers_of(model_type):
+        return c.section("text_config")
+    return c
+
+
+def _stored(record: Mapping[str, Any], c: Config, built: Decoder) -> Decoder:
+    """Apply what the catalogue knows of a checkpoint beyond its config.json.
+
+    `mtp.layers`: prediction layers that are (or are not) stored whatever the configuration says;
+    `mtp.ends` false: without an embedding and a head of their own; `opaque_vision`: towers whose
+    drawing is not known count as one tensor of `vision_parameters`.
+    """
+    stored = record.get("mtp") or {}
+    count = stored.get("layers")
+    if count == 0:
+        built = built._replace(draft=(), draft_outer=())
+    elif count and not built.draft:
+        told = {"num_nextn_predict_layers": count}
+        if c.has("text_config"):
+            told = {"text_config": {**c.section("text_config").values, **told}}
+        whole = c.with_values(told)
+        built = family(model_type_of(whole))(whole)
+    if stored.get("ends") is False:
+        kept = (tensor for tensor in built.draft_outer if tensor.role not in ("embedding", "head"))
+        built = built._replace(draft_outer=tuple(kept))
+    if record.get("vision_parameters") and not built.towers:
+        parts = (Part("vision", record["vision_parameters"]),)
+        built = built._replace(towers=(Tensor("vision", parts, linear=False),))
+    return built
 
 
 def _architecture(
@@ -66,8 +101,23 @@ def _architecture(
         config=c.values,
         quantization=_quantization(c, text),
         sources=tuple(str(line) for line in record.get("source", ())),
-        doubts=tuple(str(line) for line in record.get("doubts", ())),
+        doubts=_doubts(c, model_type, built, record),
+        layer_prefix=built.prefix,
+        most_positions_without_yarn=length.most_without_yarn,
+        start_positions=length.start,
     )
+
+
+def _doubts(
+    c: Config, model_type: str, built: Decoder, record: Mapping[str, Any]
+) -> tuple[str, ...]:
+    told = tuple(str(line) for line in record.get("doubts", ()))
+    named = c.word("model_type")
+    if named and named != model_type and not record:
+        told += (f"model_type {named} is not listed: built as {model_type}",)
+    if c.has("vision_config", "audio_config") and not built.towers:
+        told += ("the towers of its images or sound are not known: their weights are not counted",)
+    return told
 
 
 def _text(c: Config) -> Config:

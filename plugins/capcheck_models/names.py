@@ -108,6 +108,10 @@ def _resolve(name: str, known: _Ids) -> _Found | None:
             how = base.how if base.how != "exact" else f"upload of {base.id}"
             differing = dict.fromkeys((*base.may_differ, *_suffix_rule().get("may_differ", ())))
             return _Found(base.id, f"name pattern: {how}", None, tuple(differing), base.differs)
+        sibling = _sibling(stripped, known)
+        if sibling is not None and same_size(name, sibling):
+            how = f"name pattern: another packing of {sibling}"
+            return _Found(sibling, how, None, tuple(_suffix_rule().get("may_differ", ())))
     return _by_pattern(name, known) or _by_name_alone(name, known)
 
 
@@ -187,8 +191,19 @@ def _by_name_alone(name: str, known: _Ids) -> _Found | None:
     return None
 
 
+def _sibling(stripped: str, known: _Ids) -> str | None:
+    """An entry of the catalogue that is the same upload in another packing: -FP8 for -BF16."""
+    low = stripped.lower()
+    for id_low, id in known.exact.items():
+        if id_low.startswith(low + "-") and low in (one.lower() for one in _without_suffix(id)):
+            return id
+    return None
+
+
 def _renamed(name: str) -> Iterator[str]:
     owner, slash, rest = name.partition("/")
+    if slash and rest.lower().startswith("huihui-"):
+        yield f"{owner}/{rest[7:]}"
     if not slash:
         return
     for rule in _rules():

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from capcheck import Architecture, Catalogue, FoundModel
@@ -11,6 +15,7 @@ from .build import BadConfig, UnknownFamily, architecture
 from .names import ModelMatch, resolve
 
 KIND = "model"
+_SIXTEEN_BIT = re.compile(r"(?i)[-_.](?:bf16|fp16|unquantized)(?:[-_.]|$)")
 
 
 class Models:
@@ -28,7 +33,7 @@ class Models:
         if built is None:
             try:
                 built = self._built[match.id] = architecture(record, match.id)
-            except UnknownFamily:  # a record that others ship, of a family that nobody knows
+            except (UnknownFamily, BadConfig):  # a record that cannot be built, or of no family
                 return None
         found = FoundModel(
             _as_upload(built, record, match),
@@ -37,7 +42,7 @@ class Models:
             may_differ=match.may_differ,
             parameters=record.get("parameters"),
         )
-        return _stored(found, match)
+        return _stored(found, match, name)
 
     def near(self, name: str, catalogue: Catalogue) -> tuple[str, ...]:
         return resolve(name, catalogue.ids(KIND)).near
@@ -54,14 +59,18 @@ def _as_upload(
     built: Architecture, record: Mapping[str, Any], match: ModelMatch
 ) -> Architecture:
     """The architecture with the sizes in which the upload is known to differ."""
-    vocabulary = match.differs.get("vocab_size")
-    if isinstance(vocabulary, int) and vocabulary != built.vocabulary:
+    sizes = {
+        key: value
+        for key, value in match.differs.items()
+        if isinstance(value, int) and key in ("vocab_size", "intermediate_size")
+    }
+    if sizes:
         config = dict(record["config"])
         inner = config.get("text_config")
         if isinstance(inner, Mapping):
-            config["text_config"] = {**inner, "vocab_size": vocabulary}
+            config["text_config"] = {**inner, **sizes}
         else:
-            config["vocab_size"] = vocabulary
+            config.update(sizes)
         built = architecture({**record, "config": config}, str(match.id))
     positions = match.differs.get("max_position_embeddings_or_scaled")
     if isinstance(positions, int):
@@ -69,15 +78,17 @@ def _as_upload(
     return built
 
 
-def _stored(found: FoundModel, match: ModelMatch) -> FoundModel:
+def _stored(found: FoundModel, match: ModelMatch, name: str) -> FoundModel:
     """What is known of the upload's weights: never inherited from another upload silently."""
-    if match.how == "exact" and found.architecture.quantization:
-        return found._replace(stored="config")
     if match.checkpoint is not None:
         if match.checkpoint.scheme is None:
             return found._replace(stored="unknown", why=match.checkpoint.why)
         return found._replace(stored="scheme", scheme=match.checkpoint.scheme)
+    if match.how == "exact" and found.architecture.quantization:
+        return found._replace(stored="config")
     if match.how == "exact":
+        return _perhaps_packed(found, match)
+    if _SIXTEEN_BIT.search(name):
         return found
     if match.guess is not None:
         return found._replace(stored="scheme", scheme=match.guess)
@@ -85,4 +96,21 @@ def _stored(found: FoundModel, match: ModelMatch) -> FoundModel:
         return found._replace(stored="unknown", why=f"the name says {match.words}, nothing more")
     if found.architecture.quantization:
         return found._replace(stored="config", own=False)
-    return found
+    return _perhaps_packed(found, match)
+
+
+@lru_cache(maxsize=1)
+def _unseen() -> Mapping[str, str]:
+    """Checkpoints of the catalogue whose packing nobody read, and what is known instead."""
+    file = Path(__file__).parent / "data" / "packing_unseen.jsonl"
+    rows = (json.loads(line) for line in file.read_text(encoding="utf-8").splitlines())
+    return {row["id"]: row["why"] for row in rows}
+
+
+def _perhaps_packed(found: FoundModel, match: ModelMatch) -> FoundModel:
+    why = _unseen().get(str(match.id))
+    if why is None:
+        return found
+    return found._replace(
+        stored="unknown", why=f"how {match.id} is stored: {why}; state model.weights.precision"
+    )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from capcheck import Case, Fail, OptionTable, Pass, Rule, Skip, Terms, rule
 from capcheck.findings import Answer
 from capcheck.options import Since, dotted
+from capcheck.quantity import Severity
 from capcheck_options.written import Written, argument, release_of, release_words, written
 
 CHAT = """
@@ -70,8 +71,9 @@ def _stray_keys(one: Written, table: OptionTable, case: Case) -> tuple[Fail, ...
     """Keys that a JSON option does not have in this release."""
     option = one.standing.option
     keys = table.subkeys(option.name, release_of(case)) if option is not None else None
-    if keys is None or keys.open or keys.stray != "error" or option is None:
+    if keys is None or keys.open or option is None:
         return ()
+    refused = keys.stray == "error"
     fails = []
     for key, place in one.keys:
         if key in keys.names:
@@ -81,7 +83,11 @@ def _stray_keys(one: Written, table: OptionTable, case: Case) -> tuple[Fail, ...
             message = f"{option.name}.{key} is {when} a key of {release_words(case)}"
         else:
             message = f"{option.name}.{key} is not a key of {release_words(case)}"
-        fails.append(Fail(place, message, help=_key_help(key, table, keys.names, case)))
+        # Some releases drop what they do not know: the engine starts, and the key does nothing.
+        severity: Severity | None = None if refused else "warning"
+        message += "" if refused else ": it is ignored"
+        help = _key_help(key, table, keys.names, case)
+        fails.append(Fail(place, message, help=help, severity=severity))
     return tuple(fails)
 
 

@@ -1,1 +1,25 @@
-"""Placeholder while under way."""
+"""Prefill: time to first token at the declared load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from capcheck import Case, Result, Rule, hookimpl
+
+
+def _rules() -> tuple[Rule, ...]:
+    from capcheck_prefill import rules
+
+    return rules.ALL
+
+
+@hookimpl
+def capcheck_rules() -> Iterable[Rule]:
+    """prefill/*"""
+    return _rules()
+
+
+@hookimpl
+def capcheck_check(case: Case) -> Iterable[Result]:
+    """Every rule, guarded one by one."""
+    return case.run(*_rules())

@@ -1,1 +1,22 @@
-"""Placeholder while under way."""
+"""The load model: the estimates of TPOT, TTFT and throughput that several concerns read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from capcheck import Estimate, hookimpl
+
+
+@hookimpl
+def capcheck_estimates() -> Iterable[Estimate]:
+    """Latencies, throughput, utilization, and the floors that objectives set."""
+    from capcheck_serving import estimates, floors
+
+    return (*estimates.ALL, *floors.ALL)
+
+
+@hookimpl
+def capcheck_terms() -> tuple[Path, ...]:
+    """Constants of the step and of the load."""
+    return (Path(__file__).parent / "terms.jsonl",)

@@ -48,10 +48,7 @@ def step_constants(read: Read, dense: Packing, experts: Packing) -> StepConstant
 def load_constants(read: Read, lengths: LengthsWord, start: StartWord) -> LoadConstants:
     """All constants of a load. Raises TermError when one is missing."""
     return LoadConstants(
-        *(
-            read(f"serving.{name}", lengths=lengths, start=start)
-            for name in LoadConstants._fields
-        )
+        *(read(f"serving.{name}", lengths=lengths, start=start) for name in LoadConstants._fields)
     )
 
 

@@ -8,9 +8,9 @@ from capcheck import Case, Result, Rule, hookimpl
 
 
 def _rules() -> tuple[Rule, ...]:
-    from capcheck_sharding import rules
+    from capcheck_sharding import over_sharded, rules
 
-    return rules.ALL
+    return (*rules.ALL, *over_sharded.ALL)
 
 
 @hookimpl

@@ -17,6 +17,7 @@ engine:
   version: "0.11.0"
   args: {tensor_parallel_size: 2, max_model_len: 16384}
 """
+MOST_OVER_PCIE = 4  # beyond it throughput no longer grows: 0.93 to 1.24 from 4 to 8 devices
 WIDE = """
 apiVersion: capcheck/v1
 kind: Deployment
@@ -96,10 +97,10 @@ def devices(case: Case, t: Terms) -> Answer:
     "sharding/kv-replicated",
     title="Tensor parallelism stays within the KV heads",
     why="Beyond the number of KV heads each device holds a copy: more devices no longer add KV "
-    "cache, only weights get smaller. A latent cache (MLA) is copied to every device.",
+    "cache, only weights get smaller.",
     fix="Use at most as many tensor-parallel devices as there are KV heads, and data or pipeline "
     "parallelism beyond.",
-    fails=WIDE.replace("count: 4", "count: 7").replace("size: 4", "size: 7"),
+    fails=WIDE.replace("Qwen2.5-7B", "Qwen2.5-1.5B"),
     passes=WIDE,
     severity="warning",
 )
@@ -113,14 +114,15 @@ def kv_replicated(case: Case, t: Terms) -> Answer:
         return Pass("one device")
     caches = [layer.cache for layer in model.layers if layer.cache is not None]
     latent = any(cache.kind == "latent" for cache in caches)
-    heads = 1 if latent else max((cache.heads for cache in caches), default=0)
+    heads = max((cache.heads for cache in caches), default=0)
+    if latent:
+        return Pass("a latent cache is held whole on every device, whatever the size")
     if not heads or heads >= tensor:
         return Pass()
     per_token = show_bytes(case.kv().bytes_per_token)
-    what = "a latent KV cache is held whole" if latent else f"{heads} KV heads are replicated"
     return Fail(
         size,
-        f"{what} on {tensor} tensor-parallel devices",
+        f"{heads} KV heads are replicated on {tensor} tensor-parallel devices",
         f"{per_token} per token on every device, the same as on {heads}",
         (f"tensor parallel {heads} with data parallel {tensor // heads} holds "
          f"{tensor // heads} times the tokens where the weights allow it",),
@@ -156,9 +158,9 @@ def crosses_domain(case: Case, t: Terms) -> Answer:
             f"tensor parallel {tensor} spans nodes of {per_node} devices",
             help=(f"tensor parallel {per_node} x pipeline parallel {tensor // per_node}",),
         )
-    if part.link.kind in ("pcie", "none") or tensor > part.link.domain:
-        domain = part.link.domain if part.link.kind not in ("pcie", "none") else 1
-        link = f"{part.link.kind} reaches {domain}" if domain > 1 else "there is no fast link"
+    slow = part.link.kind in ("pcie", "none")
+    if tensor > (MOST_OVER_PCIE if slow else part.link.domain):
+        link = "there is no fast link" if slow else f"{part.link.kind} reaches {part.link.domain}"
         return Fail(
             size,
             f"tensor parallel {tensor} goes over PCIe on {part.name}",

@@ -6,6 +6,7 @@ from capcheck.source import Mapping, Node, Scalar
 
 VERSION_KEY, KIND_KEY = "apiVersion", "kind"
 VERSION, KIND = "capcheck/v1", "Deployment"
+LONGEST_SHOWN = 60  # characters
 MOST_EDITS = 2  # a longer way from our words is somebody else's word
 
 
@@ -26,6 +27,11 @@ def _near(text: str, word: str) -> bool:
     if abs(len(text) - len(word)) > MOST_EDITS:
         return False
     return distance(text.casefold(), word.casefold()) <= MOST_EDITS
+
+
+def _shown(text: str) -> str:
+    """A word of the file's, short enough for a message."""
+    return repr(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…")
 
 
 def _text_of(node: Node | None) -> str:
@@ -54,14 +60,14 @@ def near_miss(root: Node) -> tuple[str, Node] | None:
     if not isinstance(version, Scalar) or not _meant_version(version.text):
         return None
     if version.text != VERSION:
-        return f"{VERSION_KEY} is {version.text!r}: did you mean {VERSION}?", version
+        return f"{VERSION_KEY} is {_shown(version.text)}: did you mean {VERSION}?", version
     return _wrong_kind(root, version)
 
 
 def _misspelt_version_key(root: Mapping) -> tuple[str, Node] | None:
     for key, value in root.entries:
         if _near(key.text, VERSION_KEY) and _meant_version(_text_of(value)):
-            return f"the key {key.text!r} is not known: did you mean {VERSION_KEY}?", key
+            return f"the key {_shown(key.text)} is not known: did you mean {VERSION_KEY}?", key
     return None
 
 
@@ -71,8 +77,8 @@ def _wrong_kind(root: Mapping, version: Scalar) -> tuple[str, Node] | None:
     if kind is None:
         for key, _ in root.entries:
             if _near(key.text, KIND_KEY) and key.text != VERSION_KEY:
-                return f"the key {key.text!r} is not known: did you mean {KIND_KEY}?", key
+                return f"the key {_shown(key.text)} is not known: did you mean {KIND_KEY}?", key
         return f"{KIND_KEY}: {KIND} is missing", version
     if _text_of(kind) == KIND:
         return None
-    return f"{KIND_KEY} is {_text_of(kind)!r}: {VERSION} has only {KIND}", kind
+    return f"{KIND_KEY} is {_shown(_text_of(kind))}: {VERSION} has only {KIND}", kind

@@ -82,13 +82,3 @@ def graphs_in_budget(version: Version, estimate_flag: str | None) -> bool:
     if estimate_flag is not None:
         return estimate_flag.strip() not in ("0", "false", "False", "")
     return version >= (0, 20, 0)
-
-
-def context_length(
-    version: Version, positions: int, rope: dict[str, object] | None, original: int | None
-) -> int:
-    """The derived context length; from 0.30 yarn's factor is not applied again."""
-    kind = str((rope or {}).get("rope_type", (rope or {}).get("type", "")))
-    if version >= (0, 30, 0) and kind in ("yarn", "deepseek_yarn") and original:
-        return original
-    return positions

@@ -14,12 +14,19 @@ if TYPE_CHECKING:
 MODEL = "model"
 SERVE_ENTRY_POINT = (0, 12, 0)  # vllm/vllm-openai: api_server before, `vllm serve` since
 
+# Options that no other engine has under this name.
+TELLING = frozenset({
+    "enable_prefix_caching", "enforce_eager", "gpu_memory_utilization", "kv_cache_memory_bytes",
+    "max_model_len", "max_num_batched_tokens", "max_num_seqs", "num_gpu_blocks_override",
+    "swap_space",
+})  # fmt: skip
+
 # Commands that run another command given in their own arguments.
 WRAPPERS = frozenset({
     "accelerate", "chrt", "conda", "ddtrace-run", "doas", "dumb-init", "env", "exec", "gosu",
     "ionice", "micromamba", "mpirun", "nice", "nohup", "nsys", "numactl",
-    "opentelemetry-instrument", "pixi", "poetry", "setsid", "stdbuf", "su-exec", "sudo", "taskset", "time", "timeout", "tini",
-    "torchrun", "uv", "uvx", "xvfb-run", "-",
+    "opentelemetry-instrument", "pixi", "poetry", "setsid", "stdbuf", "su-exec", "sudo",
+    "taskset", "time", "timeout", "tini", "torchrun", "uv", "uvx", "xvfb-run",
 })  # fmt: skip
 SERVER_MODULES = frozenset({
     "vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server",
@@ -55,7 +62,7 @@ def launch(words: Sequence[Word], image: Image | None) -> Launch | None:
         # these words for arguments, which makes each of them a stray one.
         start, positional = at
         return _launch(words, start, positional if not image.starts_server else "")
-    if not image.starts_server:
+    if not image.starts_server and not _only_options(texts):
         return None
     return _launch(words, 0, MODEL if _serves(image) else "")
 
@@ -68,6 +75,17 @@ def _serves(image: Image) -> bool:
     """Whether the entry point is `vllm serve`: an unpinned image is taken for a recent one."""
     found = re.match(r"(\d+)\.(\d+)\.(\d+)", image.version or "")
     return found is None or tuple(int(part) for part in found.groups()) >= SERVE_ENTRY_POINT
+
+
+def _only_options(texts: Sequence[str]) -> bool:
+    """Whether the words are options of vLLM's and nothing else, some of them only vLLM's."""
+    from capcheck_vllm.table import TABLE
+
+    if not texts or not texts[0].startswith("--"):
+        return False
+    names = [text.partition("=")[0] for text in texts if text.startswith("--")]
+    found = [TABLE.resolve(name.partition(".")[0], None).option for name in names]
+    return None not in found and any(one.name in TELLING for one in found if one is not None)
 
 
 def _after_start(texts: Sequence[str]) -> tuple[int, str] | None:
@@ -129,11 +147,13 @@ class _Repository:
         self.serves = serves
 
 
+NOT_OWN = "the image is not vLLM's own"
 _OWN = _Repository(tag=_TAG)
 _OTHERS: tuple[tuple[re.Pattern[str], _Repository], ...] = tuple(
-    (re.compile(pattern), repository)
+    (re.compile(pattern, re.IGNORECASE), repository)
     for pattern, repository in (
-        (r"(?:.*/)?lmcache/vllm-openai", _Repository("the tag counts LMCache's releases")),
+        (r"(?:.*/)?aibrix/vllm-openai(?:-.*)?", _OWN),
+        (r"(?:.*/)?lmcache/vllm-openai(?:-.*)?", _Repository("the tag counts LMCache's releases")),
         (r"(?:.*/)?vllm-tpu", _Repository("the tag counts the TPU plugin's releases")),
         (r"(?:.*/)?vllm-ascend", _Repository("the tag counts the Ascend plugin's releases")),
         (r"(?:.*/)?llm-d/llm-d(?:-.*)?(?<!-sim)(?<!-scheduler)(?<!-sidecar)(?<!-router)",
@@ -148,7 +168,9 @@ _OTHERS: tuple[tuple[re.Pattern[str], _Repository], ...] = tuple(
         (r".*\.dkr\.ecr\..+\.amazonaws\.com/vllm", _OWN),
         (r"(?:.*/)?vllm-openai(?:-(?:rocm|cpu|xpu|x86_64|aarch64))?", _OWN),
         (r"(?:.*/)?vllm-cpu(?:-release-repo|-env)?", _OWN),
-        (r"(?:.*/)?vllm", _Repository("the image is not vLLM's own", serves=True)),
+        (r"(?:.*/)?vllm", _Repository(NOT_OWN)),
+        # Somebody's own build, a template, or a router beside vLLM: its arguments must tell.
+        (r"(?:.*/)?(?:[^/]*[^a-z/])?vllm(?:[^a-z/][^/]*)?", _Repository(NOT_OWN, serves=False)),
     )
 )  # fmt: skip
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 from capcheck import Accelerator, MemoryPolicy, Model, Plan, Release, Site, Value, default, derived
@@ -99,18 +98,17 @@ class Planner:
         return default(positions, self.read.place, f"{self.model.name}'s full length")
 
     def positions(self, model: Model) -> int | None:
-        """The context length vLLM derives from the configuration."""
-        config = model.architecture.config
-        text = config.get("text_config")
-        inner = text if isinstance(text, Mapping) else config
-        rope = inner.get("rope_scaling") or inner.get("rope_parameters")
-        stated = inner.get("max_position_embeddings")
-        kind = ""
-        if isinstance(rope, Mapping):
-            kind = str(rope.get("rope_type", rope.get("type", "")))
-        if self.version >= (0, 30, 0) and "yarn" in kind and isinstance(stated, int):
-            return stated
-        return model.architecture.max_positions
+        """The context length vLLM serves when nothing is asked, from the configuration.
+
+        From 0.30 yarn's factor is not applied to a length that already carries it; models with
+        a long-context rope start at their original length.
+        """
+        built = model.architecture
+        if built.start_positions is not None:
+            return built.start_positions
+        if self.version >= (0, 30, 0) and built.most_positions_without_yarn is not None:
+            return built.most_positions_without_yarn
+        return built.max_positions
 
     def chunked_prefill(self, length: Value[int]) -> Value[bool]:
         """On in V1; V0 turned it on by itself for long text-only models."""

@@ -30,12 +30,13 @@ def releases(text: str | None, why: str) -> tuple[Release, ...]:
     A development build counts as the release it precedes. An unpinned image is judged under
     every era of the V1 engine: the older engine is older than any image still pulled as latest.
     """
+    foreign = False
     if text is not None:
         parsed = parse_release(text)
         if parsed is not None and (0, 5, 0) <= parsed.version < (1, 0):
             return (Release(text, parsed.version),)
-        why = f"{text} is not a vLLM release"
+        why, foreign = f"{text} is not a vLLM release", True
     return tuple(
-        Release(_era_name(first, end), middle, known=False, why=why, until=end)
+        Release(_era_name(first, end), middle, known=False, why=why, foreign=foreign, until=end)
         for first, end, middle in ERAS
     )

@@ -78,8 +78,9 @@ def test_dumped_data_comes_back(
         allow_unicode=plain,
         sort_keys=False,
     )
-    found = to_plain(root(text.replace("\n", newline)))
-    assert found == {"root": as_json_has_it(value)}
+    text = text.replace("\n", newline)
+    # Nearly always the value itself: the emitter breaks some lines wrongly.
+    assert to_plain(root(text)) == as_json_has_it(yaml.safe_load(text))
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,13 @@ def test_aliases_that_nest_deeper_than_the_cap() -> None:
     assert [problem.rule for problem in documents.problems] == ["spec/too-large"]
 
 
+def test_a_long_chain_of_merges_is_not_deep() -> None:
+    lines = ["m0: &m0 {k0: 1}"]
+    lines += [f"m{n}: &m{n} {{<<: *m{n - 1}, k{n}: 1}}" for n in range(1, 150)]
+    (root,) = read_documents("\n".join(lines), "f").roots
+    assert len(to_plain(root)["m149"]) == 150
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from node_tools import at, node_at, scalars
 
-from capcheck.source import Mapping, Node, Scalar, read_documents
-from capcheck.values import Place
+from capcheck.source import Mapping, read_documents
 
 words = st.text(st.sampled_from("ab'\"\\ é😀:#-\n$"), max_size=8)
 data = st.recursive(
@@ -20,26 +19,6 @@ data = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
     max_leaves=8,
 )
-
-
-def scalars(node: Node) -> Iterator[Scalar]:
-    if isinstance(node, Scalar):
-        yield node
-    elif isinstance(node, Mapping):
-        for key, child in node.entries:
-            yield key
-            yield from scalars(child)
-    else:
-        for item in node.items:
-            yield from scalars(item)
-
-
-def at(text: str, place: Place) -> str:
-    """What stands at a place, lines counted as editors do."""
-    lines = text.replace("\r\n", "\n").split("\n")[place.line - 1 : place.end_line]
-    lines[-1] = lines[-1][: place.end_column - 1]
-    lines[0] = lines[0][place.column - 1 :]
-    return "\n".join(lines)
 
 
 def check_places(text: str, file: str) -> None:
@@ -75,18 +54,6 @@ def test_json_places(value: Any, indent: int | str | None, ascii_only: bool) -> 
     check_places(text, "f.json")
 
 
-def place_of(text: str, *path: str | int) -> Place:
-    node: Node = read_documents(text, "f.yaml").roots[0]
-    for step in path:
-        if isinstance(node, Mapping) and isinstance(step, str):
-            found = node.get(step)
-            assert found is not None
-            node = found
-        elif not isinstance(node, Mapping | Scalar) and isinstance(step, int):
-            node = node.items[step]
-    return node.place
-
-
 @pytest.mark.parametrize(
     ("text", "path", "span"),
     [
@@ -114,7 +81,7 @@ def place_of(text: str, *path: str | int) -> Place:
     ],
 )
 def test_places(text: str, path: tuple[str | int, ...], span: tuple[int, ...]) -> None:
-    place = place_of(text, *path)
+    place = node_at(text, *path).place
     assert place[1:5] == span
     assert place.exact
 

@@ -238,7 +238,7 @@ def texts(node: Node) -> Any:
 @given(tokens)
 def test_what_is_read_is_what_pyyaml_reads(text: str) -> None:
     documents = read(text.removeprefix("\ufeff"))
-    if documents.problems or "<<" in text:
-        return
+    if documents.problems or "<<" in text or text.count("&a") > 1:
+        return  # PyYAML refuses to anchor a name twice, YAML 1.2 does not
     loaded = [one for one in yaml.load_all(text, yaml.CBaseLoader) if one not in ("", None)]
     assert [texts(root) for root in documents.roots] == loaded

@@ -9,7 +9,7 @@ from capcheck.physics.work import Layout, Machine, Storage, Work, work_of
 
 # H100 SXM: 3.35 TB/s, 989 TFLOP/s dense bf16, NVLink 450 GB/s one way.
 H100 = Machine(3.35e12, 989e12, 450e9)
-SIXTEEN_BIT = Storage(lambda tensor: tensor.elements * 2.0, lambda tensor: 989e12, 2.0)
+SIXTEEN_BIT = Storage(lambda tensor: tensor.elements * 2.0, lambda _: 989e12, 2.0)
 
 STEP = StepConstants(
     overlap_norm=4.0,

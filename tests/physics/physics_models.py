@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from capcheck.architecture import Architecture, Cache, Layer, Mixer, Part, Role, Split, Tensor
 
 
@@ -24,7 +26,7 @@ def grouped_attention(
         Part("k_proj", kv_heads * size, kv_heads),
         Part("v_proj", kv_heads * size, kv_heads),
     )
-    kind = "sliding" if window else "full"
+    kind: Literal["sliding", "full"] = "sliding" if window else "full"
     tensors = (
         Tensor("attention", qkv, hidden, "column"),
         matrix("attention", "o_proj", hidden, heads * size, "row"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import physics_models as models
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from physics_constants import LOAD, STEP, server, traffic, work
 
+from capcheck.architecture import Architecture
 from capcheck.physics.load import Burst, LoadState, closed_loop, open_loop, ttft_of_prompt
 from capcheck.physics.server import Limits, Server, Speculation, Traffic, tokens_per_step
 from capcheck.physics.work import Layout
@@ -66,7 +68,7 @@ def test_a_small_step_budget_limits_the_batch() -> None:
     limits = Limits(max_sequences=256.0, step_tokens=512.0)
     state = closed_loop(server(LLAMA, limits), traffic(prompt=4000.0), 200)
     assert state.limited_by == "step tokens"
-    assert state.decode_batch == pytest.approx(512 / (1 + 4000 / 200))
+    assert state.running == pytest.approx(512 / (1 + 4000 / 200))
 
 
 def test_a_serial_front_end_limits_the_rate() -> None:
@@ -151,7 +153,9 @@ def test_data_ranks_share_the_load() -> None:
     one = closed_loop(server(LLAMA), traffic(), 16)
     four = closed_loop(server(LLAMA, layout=Layout(data=4)), traffic(), 64)
     assert four.decode_batch == pytest.approx(one.decode_batch, rel=0.02)
-    assert four.output_tokens_per_second == pytest.approx(4 * one.output_tokens_per_second, rel=0.02)
+    assert four.output_tokens_per_second == pytest.approx(
+        4 * one.output_tokens_per_second, rel=0.02
+    )
 
 
 def test_balancing_ranks_costs_steps() -> None:
@@ -219,8 +223,7 @@ def test_first_token_of_a_longer_prompt() -> None:
         lambda: open_loop(server(LLAMA), traffic(), 1, 0),
     ],
 )
-def test_no_load_raises(call: object) -> None:
-    assert callable(call)
+def test_no_load_raises(call: Callable[[], LoadState]) -> None:
     with pytest.raises(ValueError, match="positive"):
         call()
 
@@ -245,13 +248,15 @@ shapes = st.builds(
     ),
     prompts, outputs, st.floats(0, 1),
 )  # fmt: skip
-layouts = st.sampled_from([Layout(), Layout(tensor=4), Layout(data=4, expert=4), Layout(pipeline=2)])
+layouts = st.sampled_from(
+    [Layout(), Layout(tensor=4), Layout(data=4, expert=4), Layout(pipeline=2)]
+)
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from([LLAMA, DEEPSEEK]), layouts, limits, shapes, loads, st.booleans())
 def test_every_state_is_finite_and_never_negative(
-    architecture: models.Architecture,
+    architecture: Architecture,
     layout: Layout,
     bounds: Limits,
     shape: Traffic,

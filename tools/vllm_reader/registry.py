@@ -160,6 +160,8 @@ class Release:
             shape["inverse"] = _inverse(name)
         if name == "quantization":
             shape["choices"] = self.quantizations()
+        if name.endswith("_config") and shape["type"] == "text":
+            shape |= {"type": "json"}  # read as JSON later than by the parser
         if name == "optimization_level":
             shape["shorts"] = ["-O"]  # the parser itself turns -O3 into it
         if name == "attention_backend" and self._attention_auto():

@@ -16,7 +16,6 @@ import tempfile
 import time
 import venv
 import zipfile
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -130,11 +129,11 @@ class Tree:
         return None
 
 
-@cache
-def _environment_without_build_backend() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="no-backend-"))
+def _without_build_backend(scratch: Path) -> str:
+    """The interpreter of a new environment in which nothing is installed."""
+    folder = scratch / "no-backend"
     venv.EnvBuilder(with_pip=False).create(folder)
-    return folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+    return str(folder / ("Scripts" if os.name == "nt" else "bin") / "python")
 
 
 def _pip(*words: str, scratch: Path) -> str:
@@ -170,7 +169,7 @@ def _keep(source: Path, target: Path, date: str) -> None:
 
 
 def _from_sdist(version: str, target: Path, scratch: Path) -> bool:
-    bare = str(_environment_without_build_backend())
+    bare = _without_build_backend(scratch)
     options = ("--no-deps", "--no-cache-dir", "--no-clean", "--ignore-requires-python")
     no_build = ("--no-binary", PROJECT, "--no-build-isolation")
     wanted = f"{PROJECT}=={version}"

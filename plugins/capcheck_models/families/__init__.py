@@ -10,54 +10,46 @@ from .decoder import Decoder
 
 Family = Callable[[Config], Decoder]
 
-_MODULES: dict[str, tuple[str, ...]] = {
+# Which module builds which model types.
+_MODULES: dict[str, str] = {
+    "classic": "apertus bloom cohere dbrx falcon gpt2 gpt_neox opt phi phi3small",
+    "deepseek": ("deepseek_v2 deepseek_v3 deepseek_v32 glm4_moe_lite glm_moe_dsa kimi_k2 mistral4"),
+    "deepseek_v4": "deepseek_v4",
     "dense": (
-        "arcee", "baichuan", "cohere2", "ernie4_5", "exaone", "exaone4", "gemma", "gemma2", "gemma3_text",
-        "glm", "glm4", "granite", "hunyuan_v1_dense", "internlm2", "internlm3", "llama", "mimo", "minicpm",
-        "ministral", "ministral3", "mistral", "muse_glimmer_text", "nemotron", "olmo", "olmo2", "olmo3", "phi3",
-        "qwen2", "qwen3", "seed_oss", "smollm3", "solar", "stablelm",
-        "starcoder2",
+        "arcee baichuan cohere2 ernie4_5 exaone exaone4 gemma gemma2 gemma3_text glm glm4 "
+        "granite hunyuan_v1_dense internlm2 internlm3 llama mimo minicpm ministral ministral3 "
+        "mistral muse_glimmer_text nemotron olmo olmo2 olmo3 phi3 qwen2 qwen3 seed_oss "
+        "smollm3 solar stablelm starcoder2"
     ),
-    "classic": (
-        "apertus", "bloom", "cohere", "dbrx", "falcon", "gpt2", "gpt_neox", "opt", "phi",
-        "phi3small",
+    "encoders": "bert roberta xlm-roberta",
+    "gemma3n": "gemma3n_text",
+    "gemma4": "gemma4 gemma4_text gemma4_unified gemma4_unified_text",
+    "hybrid": "falcon_h1 granitemoehybrid jamba",
+    "kimi": "bailing_hybrid glm5_next glm5_next_text kimi_k3 kimi_linear",
+    "lfm": "lfm2 lfm2_moe minimax minimax_m1 minimax_text_01",
+    "linear": "qwen3_5_moe_text qwen3_5_text qwen3_next",
+    "m3": "minimax_m3_vl minimax_m3_vl_text",
+    "mixtures": (
+        "afmoe bailing_moe dots1 ernie4_5_moe glm4_moe gpt_oss granitemoe hunyuan_v1_moe "
+        "hy_v3 mellum minimax_m2 mixtral olmoe phimoe qwen2_moe qwen3_moe solar_open"
     ),
-    "deepseek": (
-        "deepseek_v2", "deepseek_v3", "deepseek_v32", "glm4_moe_lite", "glm_moe_dsa", "kimi_k2",
-        "mistral4",
-    ),
-    "encoders": ("bert", "roberta", "xlm-roberta"),
-    "gemma": (
-        "gemma3n_text", "gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text",
-    ),
-    "hybrid": (
-        "falcon_h1", "granitemoehybrid", "jamba", "lfm2", "lfm2_moe", "minimax", "minimax_m1",
-        "minimax_text_01", "nemotron_h",
-    ),
-    "kimi": ("bailing_hybrid", "glm5_next", "glm5_next_text", "kimi_k3", "kimi_linear"),
-    "linear": ("qwen3_5_moe_text", "qwen3_5_text", "qwen3_next"),
-    "deepseek_v4": ("deepseek_v4",),
-    "moe": (
-        "afmoe", "bailing_moe", "dots1", "ernie4_5_moe", "glm4_moe", "gpt_oss", "granitemoe", "hunyuan_v1_moe",
-        "hy_v3", "mellum", "minimax_m2", "mixtral", "olmoe", "phimoe", "qwen2_moe", "qwen3_moe",
-        "solar_open",
-    ),
+    "mllama": "mllama",
     "multimodal": (
-        "gemma3", "glm4v", "glm4v_moe", "internvl", "internvl_chat", "kimi_k25", "kimi_vl",
-        "llava", "llava_next", "llava_onevision", "mistral3", "qwen2_5_vl", "qwen2_vl",
-        "qwen3_5", "qwen3_5_moe", "qwen3_vl", "qwen3_vl_moe",
+        "gemma3 glm4v glm4v_moe internvl internvl_chat kimi_k25 kimi_vl llava llava_next "
+        "llava_onevision mistral3 qwen2_5_vl qwen2_vl qwen3_5 qwen3_5_moe qwen3_vl "
+        "qwen3_vl_moe"
     ),
-    "recent": (
-        "minimax_m3_vl", "minimax_m3_vl_text", "nemotron-nas", "qwen4_exp", "qwen4_exp_text",
+    "nas": "nemotron-nas",
+    "nemotron": "nemotron_h",
+    "omni": (
+        "phi4_multimodal phi4mm qwen2_5_omni qwen2_5_omni_thinker qwen3_omni_moe "
+        "qwen3_omni_moe_thinker"
     ),
-    "shortcut": ("longcat_flash", "step3_text", "step3_vl"),
-    "special": (
-        "ernie4_5_vl_moe", "llama4", "mllama", "muse_glimmer", "phi4_multimodal", "phi4mm",
-        "qwen2_5_omni", "qwen2_5_omni_thinker", "qwen3_omni_moe", "qwen3_omni_moe_thinker",
-        "step3p7",
-    ),
-    "varied": ("laguna", "llama4_text", "mimo_v2", "mimo_v2_flash", "step3p5"),
-}  # fmt: skip
+    "qwen4": "qwen4_exp qwen4_exp_text",
+    "shortcut": "longcat_flash step3_text step3_vl",
+    "special": "ernie4_5_vl_moe llama4 muse_glimmer step3p7",
+    "varied": "laguna llama4_text mimo_v2 mimo_v2_flash step3p5",
+}
 # Text parts that are another family's decoder.
 _TEXT_PARTS = {
     "glm4v_moe_text": "glm4_moe", "glm4v_text": "glm4", "mistral_text": "mistral",
@@ -65,11 +57,11 @@ _TEXT_PARTS = {
     "qwen3_omni_moe_text": "qwen3_moe", "qwen3_vl_moe_text": "qwen3_moe",
     "qwen3_vl_text": "qwen3",
 }  # fmt: skip
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 
-_TOWERED = ("multimodal", "special")
+_TOWERED = ("mllama", "multimodal", "omni", "special")
 _WITH_TOWERS = frozenset(
-    {name for module in _TOWERED for name in _MODULES[module]}
+    {name for module in _TOWERED for name in _MODULES[module].split()}
     | {"gemma4", "gemma4_unified", "glm5_next", "kimi_k3", "qwen4_exp", "minimax_m3_vl", "step3_vl"}
 )
 
@@ -137,6 +129,11 @@ def family(model_type: str) -> Family:
     module = import_module(f"{__name__}.{_MODULE_OF[model_type]}")
     found: Family = module.FAMILIES[model_type]
     return found
+
+
+def towers_of(model_type: str) -> bool:
+    """Whether the family of a listed model_type builds towers beside its decoder."""
+    return model_type in _WITH_TOWERS
 
 
 def text_decoder(c: Config, otherwise: str) -> Decoder:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .blocks import Tensors, column, norm, norms, replicated, row, vector
-from .config import Config
+from .config import MOST_BLOCKS, Config
 from .towers import depth
 from .vit import Encoder, blocks, fixed
 
@@ -18,7 +18,7 @@ def _sounding(tensors: Tensors) -> Tensors:
 def whisper_blocks(c: Config, root: str, *, key_bias: bool) -> Tensors:
     """The blocks of a Whisper encoder and the norm behind them."""
     hidden, width = c.size("d_model"), c.size("encoder_ffn_dim")
-    layers = c.whole("encoder_layers", "num_hidden_layers", least=1, most=2000)
+    layers = c.whole("encoder_layers", "num_hidden_layers", least=1, most=MOST_BLOCKS)
     return blocks(
         Encoder(
             f"{root}.layers",
@@ -109,9 +109,7 @@ def gemma_conformer(c: Config, root: str, text_hidden: int) -> Tensors:
     for index in range(depth(c)):
         tensors += _gemma_block(c, f"{root}.layers.{index}")
     tensors += replicated("audio", f"{root}.output_proj", out, hidden, bias=True)
-    tensors += replicated(
-        "projector", "model.embed_audio.embedding_projection", text_hidden, out
-    )
+    tensors += replicated("projector", "model.embed_audio.embedding_projection", text_hidden, out)
     return _sounding(tensors)
 
 
@@ -153,8 +151,10 @@ def phi_conformer(c: Config, root: str, text_hidden: int) -> Tensors:
     tensors += replicated("audio", f"{encoder}.embed.out", hidden, folded, bias=True)
     # The bias table reaches as far back as ahead.
     rows = 2 * c.size("bias_max_distance")
-    tensors += fixed("audio", f"{encoder}.relative_attention_bias", rows, c.size("num_attention_heads"))
-    for index in range(c.whole("num_blocks", "num_hidden_layers", least=1, most=2000)):
+    tensors += fixed(
+        "audio", f"{encoder}.relative_attention_bias", rows, c.size("num_attention_heads")
+    )
+    for index in range(c.whole("num_blocks", "num_hidden_layers", least=1, most=MOST_BLOCKS)):
         tensors += _phi_block(c, f"{encoder}.encoders.{index}")
     for kind in ("speech", "vision_speech"):
         tensors += replicated("audio", f"{root}.up_proj_for_{kind}", text_hidden, hidden, bias=True)

@@ -7,7 +7,7 @@ layers their inputs; routers, norms and latent down-projections are replicated.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from capcheck.architecture import Cache, Mixer, Part, Role, Split, Tensor
 
@@ -26,7 +26,7 @@ class Experts(NamedTuple):
     """A mixture of experts: its tensors and how many experts one token meets."""
 
     tensors: Tensors
-    count: int
+    number: int
     per_token: int
 
 
@@ -103,12 +103,15 @@ class Heads(NamedTuple):
 
     @property
     def value_size(self) -> int:
+        """The head size of values."""
         return self.value or self.size
 
 
 def attention_cache(heads: Heads, window: int, chunk: int) -> tuple[Mixer, Cache]:
     """What softmax attention computes and keeps: full, in a sliding window or in chunks."""
-    kind = "chunked" if chunk else "sliding" if window else "full"
+    kind: Literal["full", "sliding", "chunked"] = (
+        "chunked" if chunk else "sliding" if window else "full"
+    )
     extent = chunk or window
     mixer = Mixer(kind, heads.heads, heads.size, heads.value_size, heads.kv_heads, extent)
     return mixer, Cache(kind, heads.kv_heads, heads.size, heads.value_size, extent)
@@ -231,3 +234,9 @@ def stacked_experts(
 def router(count: int, hidden: int, *, name: str = "mlp.gate", bias: bool = False) -> Tensors:
     """The scores of the experts."""
     return replicated("router", name, count, hidden, bias=bias)
+
+
+def with_indexer(block: Block, tensors: Tensors, width: int, topk: int, compress: int = 1) -> Block:
+    """Attention whose keys are picked by an indexer with keys of its own."""
+    cache = block.cache._replace(indexer=width, index_compress=compress) if block.cache else None
+    return Block(block.tensors + tensors, block.mixer._replace(topk=topk), cache)

@@ -75,9 +75,9 @@ def opt(c: Config) -> Decoder:
     )
     around = norms(hidden, "self_attn_layer_norm", "final_layer_norm", bias=True)
     root, is_tied = "model.decoder", tied(c, True)
-    outer = ends(
-        widths._replace(hidden=inner), is_tied, root=root, final_norm=False
-    ) + _positions(f"{root}.embed_positions", c.size("max_position_embeddings") + 2, hidden)
+    outer = ends(widths._replace(hidden=inner), is_tied, root=root, final_norm=False) + _positions(
+        f"{root}.embed_positions", c.size("max_position_embeddings") + 2, hidden
+    )
     if inner != hidden:
         outer += replicated("other", f"{root}.project_in", hidden, inner)
         outer += replicated("other", f"{root}.project_out", inner, hidden)
@@ -179,9 +179,7 @@ def phi(c: Config) -> Decoder:
     is_tied = tied(c, False)
     outer = ends(widths, is_tied, last="final_layernorm", norm_bias=True, head_bias=True)
     one = layer(block, feed, norm("input_layernorm", hidden, bias=True))
-    return Decoder(
-        _repeated(one, widths), outer, widths, is_tied, ropes(c, widths.head_size, 0.5)
-    )
+    return Decoder(_repeated(one, widths), outer, widths, is_tied, ropes(c, widths.head_size, 0.5))
 
 
 def cohere(c: Config) -> Decoder:
@@ -206,7 +204,8 @@ def apertus(c: Config) -> Decoder:
     widths = sizes(c)
     hidden, bias = widths.hidden, c.flag("attention_bias")
     block = attention(widths.attention(), bias=bias, out_bias=bias, qk_norm="head")
-    feed = plain_mlp(hidden, intermediate(c)) + (
+    feed = (
+        *plain_mlp(hidden, intermediate(c)),
         *vector("mlp", "mlp.act_fn.alpha_p", 1),
         *vector("mlp", "mlp.act_fn.alpha_n", 1),
     )

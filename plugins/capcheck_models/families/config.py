@@ -7,6 +7,7 @@ from typing import Any
 
 LARGEST_SIZE = 10**9  # of one dimension; real vocabularies and n-gram tables stay below 10^8
 MOST_LAYERS = 2000
+MOST_BLOCKS = 300  # of an encoder, each with tensors of its own
 MOST_EXPERTS = 100_000
 MOST_ITEMS = 5000  # of one list
 MOST_CHARACTERS = 200  # of one word

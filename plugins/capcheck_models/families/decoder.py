@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import NamedTuple, TypeVar
 
-from capcheck.architecture import Layer, Part, Rope, Tensor, Vision
+from capcheck.architecture import Layer, Part, Rope, Split, Tensor, Vision
 
 from .blocks import Block, Experts, Heads, Tensors, norm, vector
 from .config import MOST_EXPERTS, MOST_LAYERS, Config
@@ -87,9 +87,7 @@ def routing(c: Config, *, width: tuple[str, ...] = ("moe_intermediate_size",)) -
         "n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert",
         default=0, most=MOST_EXPERTS,
     )  # fmt: skip
-    shared = c.whole(
-        "shared_expert_intermediate_size", "share_expert_dim", default=count * size
-    )
+    shared = c.whole("shared_expert_intermediate_size", "share_expert_dim", default=count * size)
     return Routing(experts, per_token, size, shared)
 
 
@@ -126,8 +124,17 @@ def layer(block: Block, *more: Tensors, experts: Experts | None = None) -> Layer
     if experts is None:
         return Layer(block.mixer, tensors, block.cache)
     return Layer(
-        block.mixer, tensors + experts.tensors, block.cache, experts.count, experts.per_token
+        block.mixer, tensors + experts.tensors, block.cache, experts.number, experts.per_token
     )
+
+
+def feeding_layer(
+    block: Block, around: Tensors, experts: Experts | None, plain: Tensors, sparse: bool
+) -> Layer:
+    """A decoder layer that feeds forward by its experts, or (`sparse` false) by one width."""
+    if sparse and experts is not None:
+        return layer(block, around, experts=experts)
+    return layer(block, plain, around)
 
 
 def embedding(
@@ -135,7 +142,7 @@ def embedding(
 ) -> Tensors:
     """A table of token vectors, sharded by rows of the vocabulary."""
     parts = (Part(name, vocabulary),)
-    shard = "vocabulary" if split else "replicated"
+    shard: Split = "vocabulary" if split else "replicated"
     return (Tensor("embedding", parts, hidden, shard, linear=False),)
 
 

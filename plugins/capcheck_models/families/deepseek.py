@@ -11,8 +11,15 @@ from .blocks import Tensors, norms
 from .config import Config
 from .decoder import Decoder, Sizes, ends, layer, layer_count, stack, tied
 from .mla import Latent, indexer, latent, latent_attention
-from .moe import Mixture, Sparse, after_dense, listed, mixture_experts, mixture_routing
-from .moe import with_prediction
+from .moe import (
+    Mixture,
+    Sparse,
+    after_dense,
+    listed,
+    mixture_experts,
+    mixture_routing,
+    with_prediction,
+)
 from .rope import ropes
 from .style import TWO_NORMS, Style, style_mlp
 

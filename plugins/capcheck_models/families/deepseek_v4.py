@@ -97,10 +97,10 @@ def _attention(c: Config, widths: Widths, ratio: int) -> Block:
             ),
             *replicated("indexer", "attn.indexer.weights_proj", widths.index_heads, widths.hidden),
         )
-    return Block(tensors, _mixer(widths, ratio, index), _cache(widths, ratio, index))
+    return Block(tensors, _mixer(widths, index), _cache(widths, ratio, index))
 
 
-def _mixer(widths: Widths, ratio: int, index: int) -> Mixer:
+def _mixer(widths: Widths, index: int) -> Mixer:
     return Mixer(
         kind="mla",
         heads=widths.heads,
@@ -119,7 +119,14 @@ def _cache(widths: Widths, ratio: int, index: int) -> Cache:
     if ratio <= 1:
         return Cache("sliding", 1, widths.size, 0, widths.window)
     return Cache(
-        "latent", 1, widths.size, 0, widths.window, indexer=index, compress=ratio, index_compress=ratio
+        "latent",
+        1,
+        widths.size,
+        0,
+        widths.window,
+        indexer=index,
+        compress=ratio,
+        index_compress=ratio,
     )
 
 

@@ -105,9 +105,7 @@ STYLES: dict[str, Style] = {
     "internlm2": INTERNLM2,
     "internlm3": Style(Bias("qkv_bias"), Bias("bias"), Bias("bias")),
     "gemma": Style(ATTENTION_BIAS, ATTENTION_BIAS, tied=True),
-    "gemma2": Style(
-        ATTENTION_BIAS, ATTENTION_BIAS, norms=FOUR_NORMS, tied=True, full_every=2
-    ),
+    "gemma2": Style(ATTENTION_BIAS, ATTENTION_BIAS, norms=FOUR_NORMS, tied=True, full_every=2),
     "gemma3_text": GEMMA3,
     "glm": GLM,
     "glm4": GLM._replace(norms=_GLM4_NORMS),

@@ -158,9 +158,7 @@ def kimi_linear(c: Config) -> Decoder:
     experts, route = _kimi_experts(c, hidden)
     mixes = c.has("attn_res_block_size")
     parts = Parts(
-        kimi_delta(
-            _kda_widths(c, hidden), low_rank_gate=not told.flag("use_full_rank_gate")
-        ),
+        kimi_delta(_kda_widths(c, hidden), low_rank_gate=not told.flag("use_full_rank_gate")),
         full,
         experts,
         route,
@@ -246,9 +244,7 @@ def glm5_next_text(c: Config) -> Decoder:
         _hyper(widths.hidden, streams),
     )
     built = _decoder(c, parts, latent_sizes(c, widths))
-    one = layer(
-        parts.full, norms(widths.hidden, *TWO_NORMS), parts.more, experts=parts.experts
-    )
+    one = layer(parts.full, norms(widths.hidden, *TWO_NORMS), parts.more, experts=parts.experts)
     return with_prediction(c, built, one=one)
 
 

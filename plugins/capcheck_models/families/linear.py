@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from capcheck.architecture import Layer
 
-from .blocks import Block, Tensors, attention, column, gated_mlp, norms, replicated
-from .config import MOST_LAYERS, Config
-from .decoder import Decoder, Sizes, ends, intermediate, layer, routing, sizes, stack, tied
-from .deepseek import latent_sizes
-from .mla import latent, latent_attention
-from .moe import MOST_DRAFT_LAYERS, Mixture, listed, mixture_experts, stepped, with_prediction
+from .blocks import Tensors, attention, gated_mlp, norms, replicated
+from .config import Config
+from .decoder import Decoder, ends, intermediate, layer, routing, sizes, stack, tied
+from .moe import MOST_DRAFT_LAYERS, Mixture, mixture_experts, stepped
 from .rope import ropes
-from .state import Delta, gated_delta_net, kimi_delta
+from .state import Delta, gated_delta_net
 from .style import TWO_NORMS, Style
 
 _QWEN_MIXTURE = Mixture(
@@ -67,9 +65,7 @@ def _qwen(c: Config, *, split_names: bool) -> Decoder:
     hidden = widths.hidden
     bias = c.flag("attention_bias")
     gated = c.flag("attn_output_gate", default=True)
-    full = attention(
-        widths.attention(), bias=bias, out_bias=bias, qk_norm="head", gated=gated
-    )
+    full = attention(widths.attention(), bias=bias, out_bias=bias, qk_norm="head", gated=gated)
     mixes = gated_delta_net(
         delta_widths(c, hidden), split_names=split_names, state_dtype=state_dtype(c)
     )

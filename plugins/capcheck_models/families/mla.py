@@ -26,6 +26,20 @@ class Latent(NamedTuple):
         """Head size of queries and keys."""
         return self.nope + self.rope
 
+    def mixer(self, topk: int) -> Mixer:
+        """How a layer of these widths attends; `topk` tokens when it is sparse."""
+        return Mixer(
+            kind="mla",
+            heads=self.heads,
+            head_size=self.query,
+            value_size=self.value,
+            kv_heads=1,
+            latent=self.rank,
+            rope=self.rope,
+            nope=self.nope,
+            topk=topk,
+        )
+
 
 class Indexer(NamedTuple):
     """The scorer that picks the tokens a sparse layer attends to."""
@@ -98,7 +112,8 @@ def latent_attention(
     With `owns_scorer` false the layer reads an earlier layer's scores: it attends sparsely but
     has no indexer tensors and no index keys in the cache.
     """
-    tensors = _queries(widths, prefix, bias) + (
+    tensors = (
+        *_queries(widths, prefix, bias),
         *norm(f"{prefix}.kv_a_layernorm", widths.rank),
         *column(
             "attention",
@@ -106,25 +121,11 @@ def latent_attention(
             widths.heads * (widths.nope + widths.value),
             widths.rank,
         ),
-        *row(
-            "attention", f"{prefix}.{out}", widths.hidden, widths.heads * widths.value, bias=bias
-        ),
+        *row("attention", f"{prefix}.{out}", widths.hidden, widths.heads * widths.value, bias=bias),
     )
     index_width = 0
     if scorer is not None and owns_scorer:
         tensors += _indexer_tensors(widths, scorer, prefix)
         index_width = scorer.size
-    mixer = Mixer(
-        kind="mla",
-        heads=widths.heads,
-        head_size=widths.query,
-        value_size=widths.value,
-        kv_heads=1,
-        latent=widths.rank,
-        rope=widths.rope,
-        nope=widths.nope,
-        topk=scorer.topk if scorer else 0,
-    )
-    return Block(
-        tensors, mixer, Cache("latent", 1, widths.rank + widths.rope, 0, indexer=index_width)
-    )
+    cache = Cache("latent", 1, widths.rank + widths.rope, 0, indexer=index_width)
+    return Block(tensors, widths.mixer(scorer.topk if scorer else 0), cache)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 from capcheck.architecture import Layer
@@ -11,9 +10,7 @@ from capcheck.architecture import Layer
 from .blocks import (
     Experts,
     Heads,
-    Names,
     Tensors,
-    fused,
     gated_mlp,
     norms,
     replicated,
@@ -22,13 +19,21 @@ from .blocks import (
     vector,
 )
 from .config import Config
-from .decoder import Decoder, Routing, Sizes, embedding, head, layer, routing, sizes, stack, tied
+from .decoder import (
+    Decoder,
+    Routing,
+    Sizes,
+    embedding,
+    feeding_layer,
+    head,
+    layer,
+    routing,
+    sizes,
+    stack,
+    tied,
+)
 from .rope import ropes
 from .style import (
-    ATTENTION_BIAS,
-    LLAMA,
-    TWO_NORMS,
-    Bias,
     Style,
     style_attention,
     style_ends,
@@ -38,6 +43,7 @@ from .style import (
 )
 
 MOST_DRAFT_LAYERS = 100
+ERNIE_NAMES = ("mtp_linear_proj", "mtp_emb_norm", "mtp_hidden_norm")
 DEEPSEEK_NAMES = ("eh_proj", "enorm", "hnorm", "shared_head.norm")
 Sparse = Callable[[Config, int], tuple[bool, ...]]
 
@@ -118,9 +124,7 @@ def mixture_routing(c: Config, mixture: Mixture) -> Routing:
 
 def mixture_experts(mixture: Mixture, sizes_of: Routing, hidden: int) -> Experts:
     """The experts of one layer, their router and the shared experts."""
-    scores = router(
-        sizes_of.experts, hidden, name=mixture.router, bias=mixture.router_bias
-    )
+    scores = router(sizes_of.experts, hidden, name=mixture.router, bias=mixture.router_bias)
     if mixture.router_dtype:
         scores = tuple(tensor._replace(dtype=mixture.router_dtype) for tensor in scores)
     tensors = scores + stacked_experts(
@@ -134,9 +138,7 @@ def mixture_experts(mixture: Mixture, sizes_of: Routing, hidden: int) -> Experts
     if mixture.correction:
         tensors += vector("router", mixture.correction, sizes_of.experts)
     if sizes_of.shared:
-        tensors += gated_mlp(
-            hidden, sizes_of.shared, prefix=mixture.shared, role="shared_expert"
-        )
+        tensors += gated_mlp(hidden, sizes_of.shared, prefix=mixture.shared, role="shared_expert")
         if mixture.shared_gate:
             tensors += replicated("router", mixture.shared_gate, 1, hidden)
     return Experts(tensors, sizes_of.experts, sizes_of.per_token)
@@ -164,9 +166,7 @@ def sparse_decoder(
     def make(kind: tuple[Heads, int, bool]) -> Layer:
         heads, window, has_experts = kind
         block = style_attention(c, style, heads, window)
-        if has_experts:
-            return layer(block, around, experts=experts)
-        return layer(block, around, plain)
+        return feeding_layer(block, around, experts, plain, has_experts)
 
     kinds = []
     for index, window in enumerate(windows(c, style, widths.layers)):
@@ -181,12 +181,19 @@ def sparse_decoder(
         prefix=f"{style.root}.{style.layers}",
         routing=route,
     )
+    return _drafted(c, mixture, built)
+
+
+def _drafted(c: Config, mixture: Mixture, built: Decoder) -> Decoder:
+    """Add the prediction layers that the family stores."""
     if not mixture.drafts:
         return built
     if mixture.drafts == "dense":  # ERNIE predicts with a dense layer
+        style, widths = mixture.style, built.sizes
         feed = style_mlp(c, style, widths.hidden, c.size(*mixture.dense_width))
-        one = layer(style_attention(c, style, widths.attention(), 0), feed, around)
-        return with_prediction(c, built, one=one, names=_ERNIE_NAMES)
+        block = style_attention(c, style, widths.attention(), 0)
+        one = layer(block, feed, style_norms(style, widths.hidden))
+        return with_prediction(c, built, one=one, names=ERNIE_NAMES)
     own_ends = mixture.drafts == "ends"
     return with_prediction(c, built, embed=own_ends, own_head=own_ends)
 
@@ -221,127 +228,3 @@ def with_prediction(
         around += head(vocabulary, hidden, "shared_head.head")
     layers = (one or built.layers[-1],) * count
     return built._replace(draft=layers, draft_outer=around * count)
-
-
-_ERNIE_NAMES = ("mtp_linear_proj", "mtp_emb_norm", "mtp_hidden_norm")
-_SHARED = {"shared": "mlp.shared_expert", "shared_gate": "mlp.shared_expert_gate"}
-_W = ("w1", "w3", "w2")
-_BLOCK = {"experts": "block_sparse_moe.experts", "router": "block_sparse_moe.gate", "names": _W}
-_QWEN = Style(ATTENTION_BIAS, ATTENTION_BIAS, qk_norm="head", sliding="asked")
-_FIRST_DENSE = after_dense("first_k_dense_replace")
-_BAILING = fused("attention", "query_key_value", "dense")._replace(
-    q_norm="attention.query_layernorm", k_norm="attention.key_layernorm"
-)
-_HUNYUAN = Names(q_norm="self_attn.query_layernorm", k_norm="self_attn.key_layernorm")
-
-MIXTURES: dict[str, Mixture] = {
-    "mixtral": Mixture(
-        Style(sliding="all"), width=("intermediate_size",), shared="", **_BLOCK
-    ),
-    "qwen2_moe": Mixture(Style(Bias("qkv_bias", True), sliding="asked"), stepped, **_SHARED),
-    "qwen3_moe": Mixture(_QWEN, stepped, shared=""),
-    "olmoe": Mixture(
-        Style(ATTENTION_BIAS, ATTENTION_BIAS, qk_norm="whole"),
-        width=("intermediate_size",),
-        shared="",
-    ),
-    "phimoe": Mixture(
-        Style(
-            ATTENTION_BIAS,
-            ATTENTION_BIAS,
-            norm_bias=True,
-            sliding="all",
-            head_bias=Bias("lm_head_bias"),
-        ),
-        width=("intermediate_size",),
-        shared="",
-        **_BLOCK,
-    ),
-    "granitemoe": Mixture(
-        LLAMA._replace(tied=True),
-        width=("intermediate_size",),
-        experts="block_sparse_moe",
-        names=("input_linear", "input_linear", "output_linear"),
-        router="block_sparse_moe.router.layer",
-        shared="",
-    ),
-    "gpt_oss": Mixture(
-        Style(
-            Bias("attention_bias", True),
-            Bias("attention_bias", True),
-            sinks="self_attn.sinks",
-            full_every=2,
-        ),
-        width=("intermediate_size",),
-        names=("gate_up_proj", "gate_up_proj", "down_proj"),
-        router="mlp.router",
-        router_bias=True,
-        expert_bias=True,
-        shared="",
-    ),
-    "minimax_m2": Mixture(
-        Style(qk_norm="whole"),
-        width=("intermediate_size",),
-        router_dtype="fp32",
-        shared="",
-        **_BLOCK,
-    ),
-    "dots1": Mixture(
-        Style(ATTENTION_BIAS, ATTENTION_BIAS, qk_norm="head"), _FIRST_DENSE
-    ),
-    "solar_open": Mixture(Style(), _FIRST_DENSE),
-    "glm4_moe": Mixture(
-        Style(ATTENTION_BIAS, qk_norm="head", qk_norm_if=Bias("use_qk_norm"), partial=0.5),
-        _FIRST_DENSE,
-        router_dtype="fp32",
-        drafts="ends",
-    ),
-    "hy_v3": Mixture(
-        Style(qk_norm="head"),
-        listed_or_after_dense,
-        router="mlp.router.gate",
-        router_dtype="fp32",
-        shared="mlp.shared_mlp",
-        drafts="bare",
-    ),
-    "hunyuan_v1_moe": Mixture(
-        Style(ATTENTION_BIAS, ATTENTION_BIAS, qk_norm="head", names=_HUNYUAN),
-        width=("moe_intermediate_size", "intermediate_size"),
-        router="mlp.gate.wg",
-        shared="mlp.shared_mlp",
-        shared_count=1,
-    ),
-    "ernie4_5_moe": Mixture(
-        Style(Bias("use_bias"), Bias("use_bias"), Bias("use_bias"), tied=True),
-        after_dense("moe_layer_start_index", default=1),
-        router_dtype="fp32",
-        correction="mlp.moe_statics.e_score_correction_bias",
-        drafts="dense",
-    ),
-    "afmoe": Mixture(
-        Style(
-            qk_norm="head",
-            full_gate="self_attn.gate_proj",
-            norms=(*TWO_NORMS, "pre_mlp_layernorm", "post_mlp_layernorm"),
-            full_every=4,
-        ),
-        after_dense("num_dense_layers"),
-        router="mlp.router.gate",
-        router_dtype="fp32",
-        correction="mlp.expert_bias",
-    ),
-    "mellum": Mixture(Style(ATTENTION_BIAS, ATTENTION_BIAS, qk_norm="head"), listed_or_all, shared=""),
-    "bailing_moe": Mixture(
-        Style(
-            Bias("use_qkv_bias"),
-            Bias("use_bias"),
-            qk_norm="head",
-            qk_norm_if=Bias("use_qk_norm"),
-            names=_BAILING,
-            embed="word_embeddings",
-        ),
-        _FIRST_DENSE,
-    ),
-}
-
-FAMILIES = {name: partial(sparse_decoder, mixture=mixture) for name, mixture in MIXTURES.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import isqrt
 
 from capcheck.architecture import Vision
 
@@ -59,7 +60,9 @@ def text_part(c: Config, otherwise: str, names: tuple[str, str] | None = None) -
     """
     keys = ("text_config", "llm_config", "language_config")
     if not c.has(*keys):  # the decoder's keys lie beside vision_config
-        flat = {key: c.values[key] for key in c.values if key not in ("model_type", "architectures")}
+        flat = {
+            key: c.values[key] for key in c.values if key not in ("model_type", "architectures")
+        }
         inner = Config(flat)
     else:
         inner = c.section(*keys)
@@ -80,9 +83,7 @@ def _mrope(built: Decoder) -> Decoder:
     return built._replace(ropes=tuple(rope._replace(copies=4) for rope in built.ropes))
 
 
-def qwen_vl(
-    c: Config, kind: Qwen, text: str, names: tuple[str, str] | None, root: str
-) -> Decoder:
+def qwen_vl(c: Config, kind: Qwen, text: str, names: tuple[str, str] | None, root: str) -> Decoder:
     """Qwen2-VL and later."""
     built = _mrope(text_part(c, text, names))
     tower = qwen_vision(c.section("vision_config"), root, kind, built.sizes.hidden)
@@ -124,7 +125,7 @@ def _anyres(tiles: int) -> Callable[[int], int]:
     """One image as a square of `tiles` x `tiles` with a break a row, beside a small copy."""
 
     def tokens(grid: int) -> int:
-        edge = tiles * round(grid**0.5)
+        edge = tiles * isqrt(grid)
         return edge * (edge + 1) + grid
 
     return tokens
@@ -195,13 +196,16 @@ def gemma3(c: Config) -> Decoder:
 
 
 def moonvit(c: Config, root: str, *, most_tokens: int) -> Tower:
-    """Kimi's MoonViT: learned two-dimensional positions, any resolution."""
+    """Kimi's MoonViT: learned two-dimensional positions, any resolution; K3's has no biases."""
     hidden = c.size("vt_hidden_size", "hidden_size")
     width, layers = c.size("vt_intermediate_size", "intermediate_size"), depth(c)
     patch = side(c, "patch_size")
     positions = c.size("init_pos_emb_height") * c.size("init_pos_emb_width")
+    attends, feeds = c.flag("attn_bias", default=True), c.flag("linear_bias", default=True)
+    centred = c.word("norm_type", default="layernorm") == "layernorm"
+    patch_bias = c.flag("patch_embed_proj_bias", default=True)
     tensors = (
-        *patches(f"{root}.patch_embed.proj", hidden, patch),
+        *patches(f"{root}.patch_embed.proj", hidden, patch, bias=patch_bias),
         *fixed("vision", f"{root}.patch_embed.pos_emb", positions, hidden),
         *blocks(
             Encoder(
@@ -213,9 +217,14 @@ def moonvit(c: Config, root: str, *, most_tokens: int) -> Tower:
                 out="wo",
                 mlp=("mlp.fc0", "mlp.fc1"),
                 norms=("norm0", "norm1"),
+                qkv_bias=attends,
+                out_bias=attends,
+                mlp_bias=feeds,
+                norm_bias=centred,
+                attended=c.size("qkv_hidden_size", default=hidden),
             )
         ),
-        *norm(f"{root}.encoder.final_layernorm", hidden, bias=True, role="vision"),
+        *norm(f"{root}.encoder.final_layernorm", hidden, bias=centred, role="vision"),
     )
     return Tower(tensors, Vision(hidden, layers, width, patch, 2, most_tokens))
 
@@ -252,9 +261,7 @@ FAMILIES = {
     "internvl": internvl,
     "internvl_chat": internvl,
     "gemma3": gemma3,
-    "kimi_k25": partial(
-        kimi, most_tokens=4096, root="mm_projector", lines=("proj.0", "proj.2")
-    ),
+    "kimi_k25": partial(kimi, most_tokens=4096, root="mm_projector", lines=("proj.0", "proj.2")),
     "kimi_vl": partial(
         kimi, most_tokens=1024, root="multi_modal_projector", lines=("linear_1", "linear_2")
     ),

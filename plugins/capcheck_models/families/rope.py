@@ -118,4 +118,7 @@ def ropes(c: Config, head_size: int, partial: float = 1.0) -> tuple[Rope, ...]:
     if positions is None or head_size == 0:
         return ()
     share = c.number("partial_rotary_factor", partial)
-    return tuple(_table(scaling, positions, head_size, share, c) for scaling in scalings(c))
+    tables = tuple(_table(scaling, positions, head_size, share, c) for scaling in scalings(c))
+    if c.has("rope_local_base_freq"):  # Gemma 3: sliding layers turn at their own speed, unscaled
+        tables += (Rope(positions, int(head_size * share)),)
+    return tables

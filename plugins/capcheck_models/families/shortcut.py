@@ -71,9 +71,7 @@ def longcat(c: Config) -> Decoder:
     def half(index: int) -> Layer:
         block = latent_attention(widths, prefix=f"self_attn.{index}")
         feed = gated_mlp(hidden, width, prefix=f"mlps.{index}")
-        around = norms(
-            hidden, f"input_layernorm.{index}", f"post_attention_layernorm.{index}"
-        )
+        around = norms(hidden, f"input_layernorm.{index}", f"post_attention_layernorm.{index}")
         return layer(block, feed, around, experts=None if index else experts)
 
     vocabulary = c.size("vocab_size")
@@ -148,9 +146,7 @@ def step3_text(c: Config) -> Decoder:
         return layer(block, plain, around)
 
     is_tied = tied(c, False)
-    widths = Sizes(
-        hidden, count, heads.heads, 1, heads.size, c.size("vocab_size"), intermediate(c)
-    )
+    widths = Sizes(hidden, count, heads.heads, 1, heads.size, c.size("vocab_size"), intermediate(c))
     return Decoder(
         layers=stack(_enumerated(c, count), make),
         outer=ends(widths, is_tied),

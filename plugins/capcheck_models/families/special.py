@@ -1,14 +1,10 @@
-"""Multimodal models with a tower of their own: Llama 3.2 and 4, Omni, Phi-4, Step, ERNIE, Muse."""
+"""Multimodal models with a tower of their own: Llama 4, Step 3.7, ERNIE 4.5 VL, Muse Glimmer."""
 
 from __future__ import annotations
 
-from functools import partial
+from capcheck.architecture import Layer, Vision
 
-from capcheck.architecture import Cache, Layer, Mixer, Vision
-
-from .audio import phi_conformer, qwen3_audio, qwen25_audio
 from .blocks import (
-    Block,
     Experts,
     Tensors,
     attention,
@@ -20,14 +16,14 @@ from .blocks import (
     row,
     vector,
 )
-from .config import Config
+from .config import MOST_BLOCKS, Config
 from .decoder import Decoder, ends, intermediate, layer, routing, sizes, stack, tied
 from .moe import Mixture, mixture_experts
-from .multimodal import rooted, text_part, with_tower
+from .multimodal import text_part, with_tower
 from .rope import ropes
-from .style import LLAMA, TWO_NORMS, Style, style_attention
-from .towers import QWEN3_OMNI, QWEN25, Qwen, Tower, depth, qwen_vision, side, siglip
-from .vit import Encoder, blocks, fixed, patches, projector
+from .style import TWO_NORMS, Style
+from .towers import Tower, depth, side
+from .vit import Encoder, blocks, fixed, patches
 
 _NESTED = ("language_model.model", "language_model.lm_head")
 _INNER = ("model.language_model", "lm_head")
@@ -73,144 +69,9 @@ def llama4(c: Config) -> Decoder:
     return with_tower(built, tower, more)
 
 
-_EXTRA_TOKENS = 8  # Llama 3.2's embedding has rows that its head has not
-
-
-def _cross_layer(c: Config, block: Block, vision_tokens: int) -> Layer:
-    """A cross-attention layer: keys and values of the image, which are kept once a request."""
-    widths = sizes(c)
-    cache = Cache("cross", widths.kv_heads, widths.head_size, widths.head_size, vision_tokens)
-    gates = vector("attention", "cross_attn_attn_gate", 1) + vector(
-        "mlp", "cross_attn_mlp_gate", 1
-    )
-    feed = gated_mlp(widths.hidden, intermediate(c))
-    named = tuple(
-        tensor._replace(
-            parts=tuple(
-                part._replace(name=part.name.replace("self_attn", "cross_attn"))
-                for part in tensor.parts
-            )
-        )
-        for tensor in block.tensors
-    )
-    mixer = Mixer("full", widths.heads, widths.head_size, widths.head_size, widths.kv_heads)
-    around = norms(widths.hidden, *TWO_NORMS)
-    return layer(Block(named, mixer, cache), feed, around, gates)
-
-
-def _mllama_text(c: Config, vision_tokens: int) -> Decoder:
-    widths = sizes(c)
-    crossing = frozenset(c.wholes("cross_attention_layers") or ())
-    plain = style_attention(c, LLAMA, widths.attention(), 0)
-    feed, around = gated_mlp(widths.hidden, intermediate(c)), norms(widths.hidden, *TWO_NORMS)
-    crossed = attention(widths.attention(), qk_norm="head")
-
-    def make(crosses: bool) -> Layer:
-        return _cross_layer(c, crossed, vision_tokens) if crosses else layer(plain, feed, around)
-
-    is_tied = tied(c, False)
-    rows = widths._replace(vocabulary=widths.vocabulary + _EXTRA_TOKENS)
-    outer = ends(rows, True) + (() if is_tied else ends(widths, False)[-1:])
-    return Decoder(
-        layers=stack((index in crossing for index in range(widths.layers)), make),
-        outer=outer,
-        sizes=widths,
-        tied=is_tied,
-        ropes=ropes(c, widths.head_size),
-    )
-
-
-def _mllama_tower(c: Config, root: str) -> Tower:
-    hidden, layers, width = c.size("hidden_size"), depth(c), c.size("intermediate_size")
-    patch, image = side(c, "patch_size"), side(c, "image_size")
-    tiles = c.size("max_num_tiles")
-    ratios = len(c.items("supported_aspect_ratios") or ()) + 1
-    positions = (image // patch) ** 2 + 1
-    block = Encoder(
-        f"{root}.transformer.layers", layers, hidden, width, qkv=_QKV, out="self_attn.o_proj",
-        norms=TWO_NORMS, qkv_bias=False, out_bias=False,
-    )  # fmt: skip
-    outer = block._replace(
-        prefix=f"{root}.global_transformer.layers",
-        layers=c.size("num_global_layers"),
-        gates=("gate_attn", "gate_ffn"),
-    )
-    gated = f"{root}.gated_positional_embedding"
-    tensors = (
-        *vector("vision", f"{root}.class_embedding", hidden),
-        *patches(f"{root}.patch_embedding", hidden, patch, bias=False),
-        *vector("vision", f"{gated}.gate", 1),
-        *fixed("vision", f"{gated}.embedding", positions, hidden),
-        *fixed("vision", f"{gated}.tile_embedding", ratios, tiles * positions * hidden),
-        *norm(f"{root}.layernorm_pre", hidden, bias=True, role="vision"),
-        *norm(f"{root}.layernorm_post", hidden, bias=True, role="vision"),
-        *blocks(block),
-        *blocks(outer),
-    )
-    for name in ("pre", "post"):
-        at = f"{root}.{name}_tile_positional_embedding"
-        tensors += vector("vision", f"{at}.gate", 1)
-        tensors += fixed("vision", f"{at}.embedding", ratios, tiles * hidden)
-    return Tower(tensors, Vision(hidden, layers, width, patch, 1, tiles * positions))
-
-
-def mllama(c: Config) -> Decoder:
-    """Llama 3.2 Vision: the image enters by cross-attention layers."""
-    inner = c.section("vision_config")
-    tower = _mllama_tower(inner, "vision_model")
-    built = rooted(_mllama_text(c.section("text_config"), tower.facts.image_tokens), _NESTED)
-    out = inner.size("vision_output_dim")
-    more = replicated("projector", "multi_modal_projector", built.sizes.hidden, out, bias=True)
-    return with_tower(built, tower, more)
-
-
-def omni(c: Config, *, kind: Qwen, text: str) -> Decoder:
-    """The thinker of Qwen-Omni, which is what engines serve: text, images and sound."""
-    inner = c.section_or_self("thinker_config")
-    built = text_part(inner, text, ("thinker.model", "thinker.lm_head"))
-    tower = qwen_vision(
-        inner.section("vision_config"), "thinker.visual", kind, built.sizes.hidden
-    )
-    sound = qwen3_audio if kind is QWEN3_OMNI else qwen25_audio
-    audio = sound(inner.section("audio_config"), "thinker.audio_tower")
-    tables = tuple(rope._replace(copies=4) for rope in built.ropes)
-    return with_tower(built, tower, audio)._replace(ropes=tables)
-
-
-def phi4_multimodal(c: Config) -> Decoder:
-    """Phi-4-multimodal: Phi-4-mini with SigLIP and a conformer. LoRA weights are not counted."""
-    built = text_part(c, "phi3", None)
-    root = "model.embed_tokens_extend"
-    image, hidden = f"{root}.image_embed", built.sizes.hidden
-    inner = c.section("vision_config")
-    tower = siglip(inner, f"{image}.img_processor", image_tokens=0)
-    wide = tower.facts.hidden
-    pooled = (
-        *vector("vision", f"{image}.head.probe", wide),
-        *fixed("vision", f"{image}.head.attention.in_proj", 3 * wide, wide, bias=True),
-        *fixed("vision", f"{image}.head.attention.out_proj", wide, wide, bias=True),
-        *norm(f"{image}.head.layernorm", wide, bias=True, role="vision"),
-        *fixed("vision", f"{image}.head.mlp.fc1", tower.facts.intermediate, wide, bias=True),
-        *fixed("vision", f"{image}.head.mlp.fc2", wide, tower.facts.intermediate, bias=True),
-    )
-    more = (
-        *pooled,
-        *vector("projector", f"{image}.global_img_feature_extensor", wide),
-        *vector("projector", f"{image}.sub_img_feature_extensor", wide),
-        *projector(
-            wide, hidden, hidden,
-            names=(f"{image}.img_projection_up", f"{image}.img_projection_down"), shard=False,
-        ),
-        *phi_conformer(c.section("audio_config"), f"{root}.audio_embed", hidden),
-    )  # fmt: skip
-    return with_tower(built, tower, more)
-
-
 def _step_tower(c: Config, root: str) -> Tower:
-    hidden, layers, width = (
-        c.size("width", "hidden_size"), c.whole("layers", "num_hidden_layers", least=1, most=2000),
-        c.size("intermediate_size"),
-    )  # fmt: skip
+    hidden, width = c.size("width", "hidden_size"), c.size("intermediate_size")
+    layers = c.whole("layers", "num_hidden_layers", least=1, most=MOST_BLOCKS)
     patch, image = side(c, "patch_size"), side(c, "image_size")
     tensors = (
         *patches(f"{root}.conv1", hidden, patch, bias=False),
@@ -289,7 +150,7 @@ def _ernie_experts(c: Config, hidden: int) -> Experts:
     first = routing(flat.with_values({"moe_intermediate_size": wide[0]}))
     second = routing(flat.with_values({"moe_intermediate_size": wide[1]}))._replace(shared=0)
     one, two = mixture_experts(text, first, hidden), mixture_experts(image, second, hidden)
-    return Experts(one.tensors + two.tensors, one.count, one.per_token)
+    return Experts(one.tensors + two.tensors, one.number, one.per_token)
 
 
 def ernie_vl(c: Config) -> Decoder:
@@ -359,13 +220,6 @@ def muse_glimmer(c: Config) -> Decoder:
 
 FAMILIES = {
     "llama4": llama4,
-    "mllama": mllama,
-    "qwen2_5_omni": partial(omni, kind=QWEN25, text="qwen2"),
-    "qwen2_5_omni_thinker": partial(omni, kind=QWEN25, text="qwen2"),
-    "qwen3_omni_moe": partial(omni, kind=QWEN3_OMNI, text="qwen3_moe"),
-    "qwen3_omni_moe_thinker": partial(omni, kind=QWEN3_OMNI, text="qwen3_moe"),
-    "phi4_multimodal": phi4_multimodal,
-    "phi4mm": phi4_multimodal,
     "step3p7": step3p7,
     "ernie4_5_vl_moe": ernie_vl,
     "muse_glimmer": muse_glimmer,

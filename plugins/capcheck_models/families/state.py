@@ -118,7 +118,9 @@ def mamba1(widths: Mamba1, prefix: str) -> Block:
     mixer = Mixer("mamba", wide, 1, state=state)
     kernel = widths.kernel
     return Block(
-        tensors, mixer, Cache("state", conv=wide * (kernel - 1), ssm=wide * state, conv_kernel=kernel)
+        tensors,
+        mixer,
+        Cache("state", conv=wide * (kernel - 1), ssm=wide * state, conv_kernel=kernel),
     )
 
 
@@ -134,10 +136,12 @@ class Delta(NamedTuple):
 
     @property
     def keys(self) -> int:
+        """All key heads together."""
         return self.key_heads * self.key
 
     @property
     def values(self) -> int:
+        """All value heads together."""
         return self.value_heads * self.value
 
     def mixer(self) -> Mixer:

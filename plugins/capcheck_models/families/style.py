@@ -119,9 +119,7 @@ def style_attention(c: Config, style: Style, heads: Heads, window: int) -> Block
     )
     extra: Tensors = ()
     if style.full_gate:
-        extra += column(
-            "attention", style.full_gate, heads.heads * heads.value_size, heads.hidden
-        )
+        extra += column("attention", style.full_gate, heads.heads * heads.value_size, heads.hidden)
     if style.head_gate:
         extra += column("attention", style.head_gate, heads.heads, heads.hidden)
     if style.sinks:
@@ -167,9 +165,7 @@ def dense(c: Config, style: Style) -> Decoder:
     feed = style_mlp(c, style, widths.hidden, width)
     layers = stack(
         windows(c, style, widths.layers),
-        lambda window: layer(
-            style_attention(c, style, widths.attention(), window), feed, around
-        ),
+        lambda window: layer(style_attention(c, style, widths.attention(), window), feed, around),
     )
     return Decoder(
         layers=layers,

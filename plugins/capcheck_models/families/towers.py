@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from capcheck.architecture import Vision
+from capcheck.architecture import Part, Vision
 
 from .blocks import Tensors, column, linear, norm, replicated, row, vector
-from .blocks import Part
-from .config import MOST_LAYERS, Config
+from .config import MOST_BLOCKS, Config
 from .vit import Encoder, blocks, fixed, patches, projector
 
 
@@ -22,7 +21,7 @@ class Tower(NamedTuple):
 def depth(c: Config) -> int:
     """How many blocks. Raises BadConfig."""
     keys = ("num_hidden_layers", "depth", "vt_num_hidden_layers", "num_layers")
-    return c.whole(*keys, least=1, most=MOST_LAYERS)
+    return c.whole(*keys, least=1, most=MOST_BLOCKS)
 
 
 def side(c: Config, key: str) -> int:
@@ -159,9 +158,7 @@ class Qwen(NamedTuple):
 
 
 QWEN2 = Qwen()
-QWEN25 = Qwen(
-    gated=True, rms=True, mlp=("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")
-)
+QWEN25 = Qwen(gated=True, rms=True, mlp=("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"))
 QWEN3 = Qwen(
     patch_bias=True,
     positions=True,
@@ -205,9 +202,7 @@ def qwen_vision(c: Config, root: str, kind: Qwen, text_hidden: int) -> Tower:
         count = c.size("num_position_embeddings")
         tensors += fixed("vision", f"{root}.pos_embed", count, hidden)
     tensors += blocks(
-        Encoder(
-            f"{root}.blocks", layers, hidden, width, mlp=kind.mlp, norm_bias=not kind.rms
-        )
+        Encoder(f"{root}.blocks", layers, hidden, width, mlp=kind.mlp, norm_bias=not kind.rms)
     )
     wide = hidden * merge * merge
     merger = _merger(root, kind.merger, hidden, wide, out)

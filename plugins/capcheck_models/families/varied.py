@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from capcheck.architecture import Layer
 
-from .blocks import Experts, Heads, Tensors, attention, gated_mlp, norms, router, stacked_experts
+from .blocks import Block, Experts, Heads, attention, gated_mlp, norms, router, stacked_experts
 from .config import Config
-from .decoder import Decoder, Routing, Sizes, ends, layer, routing, sizes, stack, tied
+from .decoder import (
+    Decoder,
+    Routing,
+    Sizes,
+    ends,
+    feeding_layer,
+    layer,
+    routing,
+    sizes,
+    stack,
+    tied,
+)
 from .moe import (
     Mixture,
     after_dense,
@@ -77,10 +88,8 @@ def llama4(c: Config) -> Decoder:
 
     def make(kind: tuple[bool, bool]) -> Layer:
         local, sparse = kind
-        block = attention(
-            widths.attention(), bias=bias, out_bias=bias, chunk=chunk if local else 0
-        )
-        return layer(block, around, experts=experts) if sparse else layer(block, around, plain)
+        block = attention(widths.attention(), bias=bias, out_bias=bias, chunk=chunk if local else 0)
+        return feeding_layer(block, around, experts, plain, sparse)
 
     is_tied = tied(c, False)
     return Decoder(
@@ -131,12 +140,8 @@ def _mimo_types(c: Config, layers: int) -> tuple[bool, ...]:
     return tuple(bool(mark) for mark in marks[:layers])
 
 
-def mimo_v2(c: Config) -> Decoder:
-    """MiMo V2: sliding layers with KV heads, head sizes and sinks of their own."""
-    widths = sizes(c)
-    mixture = Mixture(Style(ATTENTION_BIAS), listed)
-    route = mixture_routing(c, mixture)
-    window = c.size("sliding_window", "sliding_window_size")
+def _mimo_blocks(c: Config, widths: Sizes, window: int) -> tuple[Block, Block]:
+    """Full and sliding attention, each with its own heads, head sizes and sinks."""
     full = widths.attention()._replace(value=c.whole("v_head_dim", default=0))
     local = Heads(
         widths.hidden,
@@ -145,25 +150,31 @@ def mimo_v2(c: Config) -> Decoder:
         c.size("swa_head_dim", default=full.size),
         c.whole("swa_v_head_dim", "v_head_dim", default=0),
     )
-    sinks = "self_attn.attention_sink_bias"
-    full_style = Style(
-        ATTENTION_BIAS, sinks=sinks if c.flag("add_full_attention_sink_bias") else ""
+
+    def style(key: str) -> Style:
+        sinks = "self_attn.attention_sink_bias" if c.flag(key) else ""
+        return Style(ATTENTION_BIAS, sinks=sinks)
+
+    return (
+        style_attention(c, style("add_full_attention_sink_bias"), full, 0),
+        style_attention(c, style("add_swa_attention_sink_bias"), local, window),
     )
-    local_style = Style(
-        ATTENTION_BIAS, sinks=sinks if c.flag("add_swa_attention_sink_bias") else ""
-    )
+
+
+def mimo_v2(c: Config) -> Decoder:
+    """MiMo V2: sliding layers with KV heads, head sizes and sinks of their own."""
+    widths = sizes(c)
+    mixture = Mixture(Style(ATTENTION_BIAS), listed)
+    route = mixture_routing(c, mixture)
+    window = c.size("sliding_window", "sliding_window_size")
+    full, local = _mimo_blocks(c, widths, window)
     experts = mixture_experts(mixture, route, widths.hidden)
     plain = style_mlp(c, mixture.style, widths.hidden, widths.intermediate)
     around = norms(widths.hidden, *TWO_NORMS)
 
     def make(kind: tuple[bool, bool]) -> Layer:
         slides, sparse = kind
-        block = (
-            style_attention(c, local_style, local, window)
-            if slides
-            else style_attention(c, full_style, full, 0)
-        )
-        return layer(block, around, experts=experts) if sparse else layer(block, around, plain)
+        return feeding_layer(local if slides else full, around, experts, plain, sparse)
 
     kinds = zip(_mimo_types(c, widths.layers), listed(c, widths.layers), strict=True)
     tables = ropes(c, widths.head_size)
@@ -177,8 +188,8 @@ def mimo_v2(c: Config) -> Decoder:
         ropes=tables,
         routing=route,
     )
-    one = layer(style_attention(c, local_style, local, window), plain, around)
-    return with_prediction(c, built, one=one)  # sliding and dense
+    # The prediction layers slide and are dense.
+    return with_prediction(c, built, one=layer(local, plain, around))
 
 
 def _step_sparse(c: Config, layers: int) -> tuple[bool, ...]:

@@ -35,12 +35,13 @@ class Encoder(NamedTuple):
     qk_norm_bias: bool = False
     scales: tuple[str, ...] = ()  # one learned factor per channel
     gates: tuple[str, ...] = ()  # one learned number
+    attended: int = 0  # width of all heads together; 0: the hidden size
     role: Role = "vision"
 
 
 def _qkv(e: Encoder, at: str) -> Tensors:
     names = e.qkv * 3 if len(e.qkv) == 1 else e.qkv
-    parts = tuple(Part(f"{at}.{name}", e.hidden) for name in names)
+    parts = tuple(Part(f"{at}.{name}", e.attended or e.hidden) for name in names)
     weight = Tensor(e.role, parts, e.hidden, "column")
     if not e.qkv_bias:
         return (weight,)
@@ -59,7 +60,8 @@ def _feed(e: Encoder, at: str) -> Tensors:
 
 
 def _block(e: Encoder, at: str) -> Tensors:
-    tensors = _qkv(e, at) + row(e.role, f"{at}.{e.out}", e.hidden, e.hidden, bias=e.out_bias)
+    wide = e.attended or e.hidden
+    tensors = _qkv(e, at) + row(e.role, f"{at}.{e.out}", e.hidden, wide, bias=e.out_bias)
     tensors += _feed(e, at)
     for name in e.norms:
         tensors += norm(f"{at}.{name}", e.hidden, bias=e.norm_bias, role=e.role)
@@ -73,10 +75,15 @@ def _block(e: Encoder, at: str) -> Tensors:
 
 
 def blocks(e: Encoder) -> Tensors:
-    """All blocks of an encoder."""
-    return tuple(
-        tensor for index in range(e.layers) for tensor in _block(e, f"{e.prefix}.{index}")
-    )
+    """All blocks of an encoder: one is drawn, the others differ in the index in their names."""
+    drawn = _block(e, "")
+    found = []
+    for index in range(e.layers):
+        at = f"{e.prefix}.{index}"
+        for role, parts, into, split, copies, packed, dtype in drawn:
+            named = tuple(Part(at + name, out, heads) for name, out, heads in parts)
+            found.append(Tensor(role, named, into, split, copies, packed, dtype))
+    return tuple(found)
 
 
 def patches(name: str, hidden: int, patch: int, *, frames: int = 1, bias: bool = True) -> Tensors:

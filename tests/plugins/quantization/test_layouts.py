@@ -142,7 +142,7 @@ def test_refused_patterns_are_told() -> None:
     ("weight", "vendor", "capability", "release", "kernel"),
     [
         ("mxfp4", "nvidia", 80, (0, 11, 0), "marlin"),
-        ("mxfp4", "nvidia", 90, (0, 11, 0), "triton"),
+        ("mxfp4", "nvidia", 90, (0, 11, 0), "marlin"),
         ("mxfp4", "nvidia", 120, (0, 11, 0), "marlin"),
         ("mxfp4", "amd", None, None, "triton-amd"),
         ("mxfp4", "nvidia", None, None, ""),

@@ -1,0 +1,158 @@
+"""Prints what a run of capcheck takes: whole processes, and one deployment inside a process.
+
+    python benchmarks/speed.py [PATH ...] [--runs N]
+
+Every figure is wall time on this machine. Rounds are interleaved, so that a busy moment hits all
+rows alike. Nothing is judged here: the figures are for people. PATH is `specs/` unless given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import NamedTuple
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+class Row(NamedTuple):
+    """A command that is timed, and how it is called in the table."""
+
+    title: str
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    uncompiled: Path | None = None  # a cache of .pyc files, from which ours are removed
+
+
+def console_script() -> str:
+    """The installed `capcheck` of this interpreter. Raises SystemExit when there is none."""
+    beside = Path(sys.executable).with_name("capcheck")
+    found = str(beside) if beside.exists() else shutil.which("capcheck")
+    if found is None:
+        raise SystemExit("speed: capcheck is not installed for this interpreter")
+    return found
+
+
+def package_folders() -> list[Path]:
+    """Where the code of capcheck and of its installed plugins lies."""
+    names = ["capcheck", *sorted({one.value for one in entry_points(group="capcheck")})]
+    specs = [importlib.util.find_spec(name) for name in names]
+    return [
+        Path(folder).resolve()
+        for spec in specs
+        if spec is not None
+        for folder in spec.submodule_search_locations or ()
+    ]
+
+
+def forget_compiled(cache: Path) -> None:
+    """Remove our .pyc files from a cache; those of the interpreter and its libraries stay."""
+    for folder in package_folders():
+        shutil.rmtree(cache / folder.relative_to(folder.anchor), ignore_errors=True)
+
+
+def took(row: Row) -> float:
+    """Seconds of one new process. Its exit code says what it found, not whether it ran."""
+    if row.uncompiled is not None:
+        forget_compiled(row.uncompiled)
+    started = time.perf_counter()
+    subprocess.run(row.command, env=row.environment, capture_output=True, check=False)
+    return time.perf_counter() - started
+
+
+def rows_of(paths: Sequence[Path], cache: Path) -> list[Row]:
+    """The whole processes to time; the first is what the others are compared with."""
+    plain = dict(os.environ)
+    apart = {**plain, "PYTHONPYCACHEPREFIX": str(cache)}
+    script = console_script()
+    check = [script, "check", *map(str, paths)]
+    shown = " ".join(os.path.relpath(path) for path in paths)
+    return [
+        Row("python -c pass", [sys.executable, "-c", "pass"], plain),
+        Row("capcheck --version", [script, "--version"], plain),
+        Row("capcheck --help", [script, "--help"], plain),
+        Row("capcheck rules", [script, "rules"], plain),
+        Row(f"capcheck {shown}", check, plain),
+        Row(f"capcheck {shown}, not compiled", check, apart, cache),
+    ]
+
+
+def print_processes(paths: Sequence[Path], runs: int) -> None:
+    """A table of whole processes."""
+    with tempfile.TemporaryDirectory() as folder:
+        rows = rows_of(paths, Path(folder))
+        for row in rows:  # fills the disk cache, and the one of .pyc files
+            took(row)
+        times: dict[str, list[float]] = {row.title: [] for row in rows}
+        for _ in range(runs):
+            for row in rows:
+                times[row.title].append(took(row))
+    bare_least, bare_median = min(times[rows[0].title]), statistics.median(times[rows[0].title])
+    width = max(len(title) for title in times)
+    print(f"{'new process':{width}}  {'least':>9}  {'median':>9}  bare starts (least, median)")
+    for title, found in times.items():
+        least, median = min(found), statistics.median(found)
+        print(
+            f"{title:{width}}  {least * 1000:6.1f} ms  {median * 1000:6.1f} ms"
+            f"  {least / bare_least:5.1f} {median / bare_median:5.1f}"
+        )
+
+
+def print_deployments(paths: Sequence[Path]) -> None:
+    """What each deployment takes inside one process: reading apart from resolving and checking."""
+    from capcheck.config import Settings
+    from capcheck.files import root_of
+    from capcheck.plugins import Plugins
+    from capcheck.session import Session
+
+    started = time.perf_counter()
+    session = Session(Plugins(), Settings(), root_of(paths[0]))
+    ready = time.perf_counter()
+    drafts = session.intake.read(paths)
+    read = time.perf_counter()
+    found: list[tuple[float, str]] = []
+    for draft in drafts:
+        begun = time.perf_counter()
+        session.check(session.resolve(draft))
+        found.append((time.perf_counter() - begun, draft.name))
+    print(f"one process: {(ready - started) * 1000:.0f} ms to load the plugins, ", end="")
+    print(f"{(read - ready) * 1000:.0f} ms to read {len(drafts)} deployments")
+    if not found:
+        return
+    later = sorted(found[1:]) or found
+    print(f"  the first deployment   {found[0][0] * 1000:7.1f} ms  {found[0][1]}")
+    print(f"  median of the others   {statistics.median(t for t, _ in later) * 1000:7.1f} ms")
+    for seconds, name in reversed(later[-3:]):
+        print(f"  among the slowest      {seconds * 1000:7.1f} ms  {name}")
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description="Prints what a run of capcheck takes.")
+    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", default=[CHECKOUT / "specs"])
+    parser.add_argument("--runs", type=int, default=11, metavar="N", help="rounds (11)")
+    given = parser.parse_args()
+    for path in given.paths:
+        if not path.exists():
+            parser.error(f"{path}: no such file or folder")
+    print(
+        f"CPython {platform.python_version()}, {os.cpu_count()} cores, {given.runs} rounds; "
+        "each process is new, the disk cache is warm"
+    )
+    print_processes(given.paths, max(1, given.runs))
+    print_deployments(given.paths)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""The facts of a case that fitted constants are selected by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from capcheck.case import Case
+    from capcheck.values import Value
+
+PARALLEL = ("tensor", "pipeline", "data", "expert")
+
+
+def facts_of(case: Case) -> dict[str, Any]:
+    """What is known of engine, release, accelerator, layout and model; the engine adds its own.
+
+    engine, release, vendor, memory_class (hbm, gddr, unified), architecture, capability,
+    accelerator, link, visible (measured, nominal), tensor, pipeline, data, expert, family, moe.
+    A fact that is not known is None or absent.
+    """
+    facts: dict[str, Any] = {"engine": case.engine.name, "release": case.release.version}
+    part = case.accelerator.either(None)
+    if part is not None:
+        facts |= {
+            "vendor": part.vendor,
+            "memory_class": part.memory_class,
+            "architecture": part.architecture,
+            "capability": part.capability,
+            "accelerator": part.id,
+            "link": part.link.kind,
+            "visible": "measured" if part.visible_bytes else "nominal",
+        }
+    for name in PARALLEL:
+        value: Value[int] = getattr(case.plan, name)
+        facts[name] = value.either(None)
+    model = case.model.either(None)
+    if model is not None:
+        facts |= {"family": model.architecture.family, "moe": model.architecture.experts > 0}
+    return {**facts, **case.engine.facts(case)}

@@ -1,0 +1,86 @@
+"""The declared workload and objectives of a deployment, in SI units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from capcheck.deployment import Deployment
+from capcheck.values import Value
+
+FIGURES = ("mean", "p50", "p90", "p95", "p99", "p999")
+
+
+class Rate(NamedTuple):
+    """Requests per second of the whole deployment."""
+
+    mean: Value[float]
+    peak: Value[float] | None
+
+    @property
+    def highest(self) -> Value[float]:
+        """The peak where one is declared, else the mean."""
+        return self.peak if self.peak is not None else self.mean
+
+
+def lengths(deployment: Deployment, name: str) -> Mapping[str, float] | None:
+    """`prompt_tokens` or `output_tokens`: {"p50": ..., "max": ...}; a bare number is constant.
+
+    None when it is not declared. Raises Unknown when a figure cannot be read.
+    """
+    single = deployment.number("workload", name)
+    if single is not None:
+        tokens = single.get(name)
+        return {"constant": tokens}
+    found = {}
+    for key in deployment.under("workload", name):
+        figure = deployment.number("workload", name, *key)
+        if figure is not None:
+            found[key[0]] = figure.get(f"{name}.{key[0]}")
+    return found or None
+
+
+def concurrency(deployment: Deployment) -> Value[float] | None:
+    """Requests in flight per replica."""
+    return deployment.number("workload", "concurrency")
+
+
+def request_rate(deployment: Deployment) -> Rate | None:
+    """Requests per second of the deployment; a bare figure is the mean."""
+    single = deployment.rate("workload", "request_rate")
+    if single is not None:
+        return Rate(single, None)
+    mean = deployment.rate("workload", "request_rate", "mean")
+    peak = deployment.rate("workload", "request_rate", "peak")
+    if mean is not None:
+        return Rate(mean, peak)
+    return Rate(peak, peak) if peak is not None else None
+
+
+def replicas(deployment: Deployment) -> float:
+    """Replicas of the deployment; one when not declared. Raises Unknown."""
+    found = deployment.count("replicas")
+    return float(max(1, found.get("replicas"))) if found is not None else 1.0
+
+
+def share(deployment: Deployment, name: str) -> float:
+    """`prefix_hit_rate` or `acceptance_rate`; 0 when not declared. Raises Unknown."""
+    found = deployment.share("workload", name)
+    return found.get(name) if found is not None else 0.0
+
+
+class Objective(NamedTuple):
+    """One objective: a figure of a latency and what it must stay below, in seconds."""
+
+    figure: str  # mean, p50, p90, p95, p99, p999
+    seconds: Value[float]
+
+
+def objectives(deployment: Deployment, name: str) -> tuple[Objective, ...]:
+    """The objectives on `ttft` or `tpot`, mean and median first."""
+    found = []
+    for figure in FIGURES:
+        value = deployment.seconds("objectives", name, figure)
+        if value is not None:
+            found.append(Objective(figure, value))
+    return tuple(found)

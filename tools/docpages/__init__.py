@@ -1,0 +1,1 @@
+"""What `tools/docs.py` builds the generated parts of the documentation from."""
