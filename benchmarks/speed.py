@@ -32,7 +32,7 @@ class Row(NamedTuple):
     title: str
     command: Sequence[str]
     environment: Mapping[str, str]
-    uncompiled: Path | None = None  # a cache of .pyc files, from which ours are removed
+    uncompiled: bool = False  # our .pyc files are removed before each run
 
 
 def console_script() -> str:
@@ -64,8 +64,8 @@ def forget_compiled(cache: Path) -> None:
 
 def took(row: Row) -> float:
     """Seconds of one new process. Its exit code says what it found, not whether it ran."""
-    if row.uncompiled is not None:
-        forget_compiled(row.uncompiled)
+    if row.uncompiled:
+        forget_compiled(Path(row.environment["PYTHONPYCACHEPREFIX"]))
     started = time.perf_counter()
     subprocess.run(row.command, env=row.environment, capture_output=True, check=False)
     return time.perf_counter() - started
@@ -73,18 +73,19 @@ def took(row: Row) -> float:
 
 def rows_of(paths: Sequence[Path], cache: Path) -> list[Row]:
     """The whole processes to time; the first is what the others are compared with."""
-    plain = dict(os.environ)
-    apart = {**plain, "PYTHONPYCACHEPREFIX": str(cache)}
+    # A cache of .pyc files of our own: what the caller's folders and environment hold is no matter.
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(cache)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     script = console_script()
     check = [script, "check", *map(str, paths)]
     shown = " ".join(os.path.relpath(path) for path in paths)
     return [
-        Row("python -c pass", [sys.executable, "-c", "pass"], plain),
-        Row("capcheck --version", [script, "--version"], plain),
-        Row("capcheck --help", [script, "--help"], plain),
-        Row("capcheck rules", [script, "rules"], plain),
-        Row(f"capcheck {shown}", check, plain),
-        Row(f"capcheck {shown}, not compiled", check, apart, cache),
+        Row("python -c pass", [sys.executable, "-c", "pass"], environment),
+        Row("capcheck --version", [script, "--version"], environment),
+        Row("capcheck --help", [script, "--help"], environment),
+        Row("capcheck rules", [script, "rules"], environment),
+        Row(f"capcheck {shown}", check, environment),
+        Row(f"capcheck {shown}, not compiled", check, environment, uncompiled=True),
     ]
 
 
@@ -92,12 +93,13 @@ def print_processes(paths: Sequence[Path], runs: int) -> None:
     """A table of whole processes."""
     with tempfile.TemporaryDirectory() as folder:
         rows = rows_of(paths, Path(folder))
-        for row in rows:  # fills the disk cache, and the one of .pyc files
-            took(row)
+        for row in rows:  # fills the caches
+            took(row._replace(uncompiled=False))
         times: dict[str, list[float]] = {row.title: [] for row in rows}
         for _ in range(runs):
             for row in rows:
                 times[row.title].append(took(row))
+            took(rows[-1]._replace(uncompiled=False))  # compiles anew for the next round
     bare_least, bare_median = min(times[rows[0].title]), statistics.median(times[rows[0].title])
     width = max(len(title) for title in times)
     print(f"{'new process':{width}}  {'least':>9}  {'median':>9}  bare starts (least, median)")

@@ -1,15 +1,20 @@
 """capcheck: a linter for LLM inference deployments.
 
-The names below are the public API for plugins; everything else may change. Physics lives in
-`capcheck.physics`, the test kit in `capcheck.testing`.
+The names below, and the modules in PUBLIC_MODULES, are the public API for plugins; everything
+else may change. Physics lives in `capcheck.physics`, the test kit in `capcheck.testing`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # as typing's, which takes as long to import as all else at start-up
 
 __version__ = "0.1.0"
 API_VERSION = 1
+PUBLIC_MODULES = (
+    "architecture", "deployment", "embedded", "findings", "hardware", "launch", "measure",
+    "objectives", "option_reader", "options", "packing", "physics", "printable", "quantity",
+    "quantization", "report", "source", "testing", "unrendered", "values", "words", "workload",
+)  # fmt: skip
 
 _HOMES = {
     "hookspecs": ("hookimpl",),
@@ -21,7 +26,7 @@ _HOMES = {
     "deployment": ("ARGS", "ENV", "Deployment", "Draft", "LinkTo", "flatten", "places_of"),
     "engine": (
         "Change", "Edit", "Engine", "Image", "KvLayout", "Launch", "Ledger", "Line",
-        "MemoryPolicy", "Plan", "Platform", "Release", "Site", "Support",
+        "MemoryPolicy", "Plan", "Platform", "Release", "Site", "Support", "blank_plan",
     ),
     "findings": ("Fail", "Finding", "Margin", "Pass", "Rule", "Skip", "Words", "rule"),
     "fleet": ("Fleet", "FleetResult"),
@@ -33,7 +38,6 @@ _HOMES = {
     "quantity": ("GIB", "KIB", "MIB", "Band"),
     "quantization": ("Scheme",),
     "report": ("Look", "Report", "ReportFormat", "summary_line"),
-    "printable": ("printable",),
     "schema": ("BadExtension", "Extension"),
     "terms": ("Terms",),
     "values": (
@@ -44,6 +48,8 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from capcheck.architecture import Architecture as Architecture
     from capcheck.architecture import Cache as Cache
     from capcheck.architecture import Layer as Layer
@@ -82,6 +88,7 @@ if TYPE_CHECKING:
     from capcheck.engine import Release as Release
     from capcheck.engine import Site as Site
     from capcheck.engine import Support as Support
+    from capcheck.engine import blank_plan as blank_plan
     from capcheck.findings import Fail as Fail
     from capcheck.findings import Finding as Finding
     from capcheck.findings import Margin as Margin
@@ -105,7 +112,6 @@ if TYPE_CHECKING:
     from capcheck.options import Option as Option
     from capcheck.options import OptionTable as OptionTable
     from capcheck.packing import PackingSource as PackingSource
-    from capcheck.printable import printable as printable
     from capcheck.quantity import GIB as GIB
     from capcheck.quantity import KIB as KIB
     from capcheck.quantity import MIB as MIB
@@ -128,7 +134,7 @@ if TYPE_CHECKING:
     from capcheck.values import unknown as unknown
     from capcheck.values import written as written
 
-__all__ = sorted([*_HOME_OF, "API_VERSION", "__version__"])  # noqa: PLE0605
+__all__ = sorted([*_HOME_OF, "API_VERSION", "PUBLIC_MODULES", "__version__"])
 
 
 def __getattr__(name: str) -> Any:

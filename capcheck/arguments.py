@@ -6,13 +6,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from capcheck import __version__
 from capcheck.schemas_home import schema_names
-
-if TYPE_CHECKING:
-    Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
 
 USAGE_FAULT = 2
 VERBS = ("check", "show", "explain", "rules", "list", "fit", "schema")
@@ -61,7 +58,9 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _verb(verbs: Verbs, name: str, help: str) -> argparse.ArgumentParser:
+def _verb(
+    verbs: argparse._SubParsersAction[Parser], name: str, help: str
+) -> argparse.ArgumentParser:
     """A verb with the options that all have."""
     made = verbs.add_parser(name, help=help, description=help, allow_abbrev=False)
     add = made.add_argument
@@ -80,7 +79,7 @@ def _reading(parser: argparse.ArgumentParser) -> None:
     add("--stdin-filename", default="<stdin>", metavar="NAME", help="the name of `-` in messages")
 
 
-def _check(verbs: Verbs) -> None:
+def _check(verbs: argparse._SubParsersAction[Parser]) -> None:
     check = _verb(verbs, "check", "check files and folders")
     _reading(check)
     check.add_argument("paths", nargs="+", metavar="PATH", help="files, folders, or - for stdin")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from capcheck.deployment import Deployment, FieldPath
 from capcheck.engine import Change, Edit, Engine
-from capcheck.source import Scalar
+from capcheck.source import Node, Scalar
 from capcheck.values import Origin, Unknown, Value
 
 if TYPE_CHECKING:
@@ -21,16 +21,25 @@ SPREADING = frozenset({"tensor", "pipeline"})  # they may take more devices than
 def edit_of(engine: Engine, change: Change, deployment: Deployment) -> Edit | None:
     """A change in the user's words: the engine's options, or the hardware that is declared."""
     if change.field == "devices":
-        return Edit(COUNT, str(change.to), f"count: {change.to}")
+        return _counted(deployment, change.to)
     return engine.write(change, deployment)
 
 
-def set_field(deployment: Deployment, path: FieldPath, text: str) -> Deployment:
-    """A copy with one field set to `text`, at the place where it is or would be written."""
-    at = deployment.place_for(*path)
-    have = deployment.fields.get(path)
-    origin = have.origin if have else Origin("written", at, word=path[-1])
-    return deployment.with_fields([(path, Value((Scalar(text, "text", "plain", at),), origin))])
+def _counted(deployment: Deployment, count: int) -> Edit:
+    """So many devices, under the name that they are counted with: `nvidia.com/gpu: 2`."""
+    have = deployment.fields.get(COUNT)
+    word = have.origin.word if have is not None and have.origin.kind == "written" else ""
+    return Edit(COUNT, str(count), f"{word or COUNT[-1]}: {count}")
+
+
+def applied(deployment: Deployment, edit: Edit) -> Deployment:
+    """A copy with one field set, at the place where it is or would be written."""
+    at = deployment.place_for(*edit.path)
+    have = deployment.fields.get(edit.path)
+    word = edit.words.split()[0].rstrip(":") if edit.words else edit.path[-1]
+    origin = have.origin if have else Origin("written", at, word=word)
+    value: Value[Node] = Value((Scalar(edit.text, "text", "plain", at),), origin)
+    return deployment.with_fields([(edit.path, value)])
 
 
 def edited(case: Case, changes: Iterable[Change]) -> tuple[Deployment, tuple[Edit, ...]] | None:
@@ -46,12 +55,12 @@ def edited(case: Case, changes: Iterable[Change]) -> tuple[Deployment, tuple[Edi
         if edit is None:
             return None
         edits.append(edit)
-        deployment = set_field(deployment, edit.path, edit.text)
+        deployment = applied(deployment, edit)
         spreads |= change.field in SPREADING
     more = _more_devices(case, deployment) if spreads else None
     if more is not None:
         edits.append(more)
-        deployment = set_field(deployment, more.path, more.text)
+        deployment = applied(deployment, more)
     return deployment, tuple(edits)
 
 
@@ -69,4 +78,4 @@ def _more_devices(case: Case, deployment: Deployment) -> Edit | None:
         return None
     if needed <= count.get():
         return None
-    return Edit(COUNT, str(needed), f"count: {needed}")
+    return _counted(deployment, needed)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from capcheck.alternatives import Judged
 from capcheck.case import Case
 from capcheck.case import Result as Raw
+from capcheck.combining import Judged
 from capcheck.findings import Result, Rule
 from capcheck.fleet import Fleet
 from capcheck.judge import Fault, judge, worst_of

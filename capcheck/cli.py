@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from capcheck import __version__
 
+TYPE_CHECKING = False  # typing, pathlib and argparse wait until more than the version is asked
 if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+    from typing import Any
+
     from capcheck.config import Settings
     from capcheck.plugins import Plugins
     from capcheck.report import Report
@@ -45,6 +47,8 @@ def _options(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def _settings(given: argparse.Namespace, start: Path) -> Settings:
+    from pathlib import Path
+
     from capcheck import config
     from capcheck.intake import ASSUMABLE
 
@@ -80,6 +84,8 @@ def session_at(given: argparse.Namespace, root: Path) -> Session:
 
 def session_of(given: argparse.Namespace, path: Path | None = None) -> Session:
     """As `session_at`, at the root of a path or of the working folder."""
+    from pathlib import Path
+
     from capcheck.files import root_of
 
     return session_at(given, root_of(path if path is not None else Path.cwd()))
@@ -125,9 +131,7 @@ def run(arguments: Sequence[str]) -> int:
 
     from capcheck.config import UsageError
 
-    handler: Callable[[argparse.Namespace], int] = import_module(
-        f"capcheck.verbs.{given.verb}"
-    ).run
+    handler: Callable[[argparse.Namespace], int] = import_module(f"capcheck.verbs.{given.verb}").run
     try:
         return handler(given)
     except UsageError as wrong:

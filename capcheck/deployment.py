@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from capcheck import measure
-from capcheck.source import Node, Scalar, Sequence, as_boolean, as_text
 from capcheck.source import Mapping as MappingNode
+from capcheck.source import Node, Scalar, Sequence, as_boolean, as_text
 from capcheck.values import Origin, Place, Value, alternatives, unknown, written
 
 T = TypeVar("T")
@@ -175,6 +175,7 @@ class Deployment:
         return self._scalar(path, measure.parse_count)
 
     def number(self, *path: str) -> Value[float] | None:
+        """A finite number."""
         return self._scalar(path, measure.parse_number)
 
     def share(self, *path: str) -> Value[float] | None:
@@ -182,6 +183,7 @@ class Deployment:
         return self._scalar(path, measure.parse_share)
 
     def seconds(self, *path: str) -> Value[float] | None:
+        """A time in seconds; `800ms` is understood."""
         return self._scalar(path, measure.parse_seconds)
 
     def rate(self, *path: str) -> Value[float] | None:
@@ -189,6 +191,7 @@ class Deployment:
         return self._scalar(path, measure.parse_rate)
 
     def flag(self, *path: str) -> Value[bool] | None:
+        """A switch."""
         return self.read(path, _flag)
 
     def under(self, *path: str) -> dict[FieldPath, Value[Node]]:
@@ -197,6 +200,7 @@ class Deployment:
         return {key[depth:]: value for key, value in self.fields.items() if key[:depth] == path}
 
     def has(self, *path: str) -> bool:
+        """Whether anything is said at or below `path`."""
         return any(key[: len(path)] == path for key in self.fields)
 
     def place_for(self, *path: str) -> Place:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Version = tuple[int, ...]
 Phase = Literal["load", "profile", "capture", "serve"]
+OTHER = "other"  # communication buffers, workspaces, the driver's context
 
 
 class Release(NamedTuple):
@@ -64,8 +65,24 @@ class Plan(NamedTuple):
         return self.tensor.get() * self.pipeline.get() * self.data.get()
 
 
+def blank_plan(lost: Value[Any]) -> Plan:
+    """A plan of which nothing is known, because of `lost`: replace what an engine does know."""
+    nothing: Value[Any] = Value((), lost.origin)
+    return Plan(
+        tensor=nothing, pipeline=nothing, data=nothing, expert=nothing, context=nothing,
+        max_request_tokens=nothing, max_sequences=nothing, max_step_tokens=nothing,
+        weight_dtype=nothing, kv_dtype=nothing, memory=nothing, graphs=nothing,
+        chunked_prefill=nothing, prefix_caching=nothing, draft=None, draft_tokens=None, extra={},
+    )  # fmt: skip
+
+
 class Line(NamedTuple):
-    """One entry of the memory ledger, bytes on the worst rank."""
+    """One entry of the memory ledger, bytes on the worst rank.
+
+    The phase decides what it counts as: "load" is weights, drafts and adapters, "profile" the
+    peak of one step, "capture" graphs, "serve" everything later. Names are the engine's own, but
+    for `OTHER`: what is no tensor of the model.
+    """
 
     name: str
     bytes: float
@@ -89,10 +106,16 @@ class Ledger(NamedTuple):
 
     @property
     def outside(self) -> float:
+        """Bytes taken outside the budget."""
         return sum(line.bytes for line in self.lines if not line.inside_budget)
 
     def bytes_of(self, name: str) -> float:
+        """All lines of one name."""
         return sum(line.bytes for line in self.lines if line.name == name)
+
+    def bytes_in(self, phase: Phase) -> float:
+        """All lines of one phase, inside the budget or not."""
+        return sum(line.bytes for line in self.lines if line.phase == phase)
 
 
 class KvLayout(NamedTuple):
@@ -106,6 +129,7 @@ class KvLayout(NamedTuple):
     words: str = ""  # "32 layers x 8 heads x 128 x 2 x 2 bytes"
 
     def request_bytes(self, tokens: int) -> float:
+        """What one request of so many tokens takes of the pool."""
         return self.request_blocks(tokens) * self.block_bytes
 
     def blocks(self, available: float) -> int:

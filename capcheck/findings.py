@@ -40,6 +40,7 @@ class Margin(NamedTuple):
 
     @property
     def left(self) -> float:
+        """What is left over; negative when it does not suffice."""
         return self.have - self.need
 
 
@@ -110,6 +111,7 @@ class Rule:
         self.plugin = ""
 
     def __call__(self, case: Case, t: Terms) -> Answer:
+        """The answer on one case at given terms."""
         return self.check(case, t)
 
     def __repr__(self) -> str:
@@ -117,6 +119,7 @@ class Rule:
 
     @property
     def concern(self) -> str:
+        """What it is about: the part of its id before the slash."""
         return self.id.partition("/")[0]
 
 
@@ -161,10 +164,11 @@ class Result(NamedTuple):
     via: tuple[Place, ...] = ()
     word: str = ""  # the name of the value that is marked
     reason: str = ""  # why skipped, why only at risk
+    lack: str = ""  # the input that a skip lacks, without the field it was looked for in
     left: Band | None = None
     unit: str = ""
     severity: Severity | None = None
-    assumed: tuple[str, ...] = ()  # assumptions the verdict leans on
+    assumed: tuple[str, ...] = ()  # assumptions of the deployment
     moved_by: tuple[tuple[str, float], ...] = ()  # terms by how far they move the margin
 
 
@@ -185,4 +189,5 @@ class Finding(NamedTuple):
 
 
 def place_of(where: Where) -> Place:
+    """Where to mark: the place itself, or where a value comes from."""
     return where if isinstance(where, Place) else where.origin.place

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from capcheck.case import Case
-from capcheck.quantity import GIB
+from capcheck.amounts import amount, around
+from capcheck.case import Case, Estimate
+from capcheck.findings import Result
+from capcheck.quantity import GIB, Band
 from capcheck.session import Session
-from capcheck.terms import TermError
-from capcheck.values import Unknown
+from capcheck.shared import CORE_ESTIMATES
+from capcheck.summing import binding_of, estimate_of
 
 HEADLINES = {
     "generic_weights_bytes": "weights",
@@ -17,66 +20,92 @@ HEADLINES = {
     "generic_total_bytes": "total",
     "generic_recommended_bytes": "recommended",
 }
+PREFIX, SUFFIX = "generic_", "_bytes"
+# Without an engine the core's memory estimates only repeat the headlines, divided by devices.
+REPEATED = frozenset(one.name for one in CORE_ESTIMATES if one.name != "kv_bytes_per_token")
+
+
+class Row(NamedTuple):
+    """One line for people."""
+
+    name: str
+    value: str
+    note: str = ""
 
 
 class Fit(NamedTuple):
-    """Rows for people, figures for programs. `fits` is None when no accelerator was named."""
+    """One alternative: rows for people, figures for programs.
+
+    `fits` is None when no accelerator is named, False when a rule whose failing is an error
+    fails for sure.
+    """
 
     title: str
-    rows: tuple[tuple[str, str, str], ...]
+    rows: tuple[Row, ...]
     figures: dict[str, Any]
     fits: bool | None
 
 
-def _shown(value: float, unit: str) -> str:
-    if unit == "B":
-        return f"{value / GIB:.2f} GiB"
-    if unit == "B/s":
-        return f"{value / 1e9:,.0f} GB/s"
-    if unit == "FLOP/s":
-        return f"{value / 1e12:,.1f} TFLOP/s"
-    if unit == "s":
-        return f"{value * 1e3:,.1f} ms"
-    return f"{value:,.2f}" if unit in ("1", "share") else f"{value:,.1f} {unit}"
+def _heading(name: str) -> str:
+    return HEADLINES.get(name, name.removesuffix("_seconds").removesuffix(SUFFIX).replace("_", " "))
 
 
-def _estimates(case: Case) -> list[tuple[str, str, float, str, str]]:
-    """(name, heading, value, unit, basis); the generic five first."""
-    found = []
-    ordered = [*HEADLINES, *(n for n in case.workshop.estimates if n not in HEADLINES)]
-    for name in ordered:
-        made = case.workshop.estimates.get(name)
-        if made is None:
-            continue
-        try:
-            value = case.estimate(name).mid
-        except (Unknown, TermError):
-            continue
-        found.append((name, HEADLINES.get(name, name), value, made.unit, made.basis))
-    return found
+def _shown(case: Case) -> Iterator[Estimate]:
+    """The estimates worth a line: the planner's five first."""
+    made = case.workshop.estimates
+    yield from (made[name] for name in HEADLINES if name in made)
+    for name, one in made.items():
+        if name not in HEADLINES and not (case.engine.fallback and name in REPEATED):
+            yield one
 
 
-def fit_of(session: Session, case: Case) -> Fit:
-    """All figures of one case."""
-    model = case.model.get("model")
-    part = case.accelerator.either(None)
+def _row(made: Estimate, band: Band) -> Row:
+    if made.name in HEADLINES:
+        return Row(_heading(made.name), f"{band.mid / GIB:.2f} GiB", made.basis)
+    ends = around(band, made.unit)
+    note = f"{made.basis} ({ends})" if ends else made.basis
+    return Row(_heading(made.name), amount(band.mid, made.unit), note)
+
+
+def _title(case: Case) -> str:
+    model, part = case.model.get("model"), case.accelerator.either(None)
     title = f"{model.name} ({model.how})"
     if part is not None:
         title += f" on {case.plan.tensor.either('?')} x {part.name}"
-    rows: list[tuple[str, str, str]] = []
+    return title + (f", {case.engine.name} {case.release.text}" * (not case.engine.fallback))
+
+
+def _judged(results: Sequence[Result]) -> Iterator[Row]:
+    for result in results:
+        if result.rule.severity == "error" and result.verdict in ("fail", "at risk"):
+            yield Row(result.rule.id, result.verdict, result.words.message)
+
+
+def fit_of(session: Session, case: Case) -> Fit:
+    """All figures of one alternative. Raises Unknown for a model that is not known."""
+    title = _title(case)
+    rows: list[Row] = []
     figures: dict[str, Any] = {}
-    for name, heading, value, unit, basis in _estimates(case):
-        rows.append((heading, _shown(value, unit), basis))
-        key = name.removeprefix("generic_")
-        figures[name] = value
-        if name in HEADLINES:
-            figures[key.removesuffix("_bytes") + "_gib"] = round(value / GIB, 2)
-    fits: bool | None = None
-    if part is not None:
-        verdicts = session.verdicts(case)
-        for rule, verdict in sorted(verdicts.items()):
-            if verdict in ("fail", "at risk"):
-                rows.append((rule, verdict, ""))
-        fits = "fail" not in verdicts.values()
-        figures["verdicts"] = verdicts
+    bands = {}
+    for made in _shown(case):
+        band = estimate_of(case, made, session.guard)
+        if band is None:
+            continue
+        bands[made.name] = band
+        figures[made.name] = band.mid
+        if made.name in HEADLINES:
+            name = made.name.removeprefix(PREFIX).removesuffix(SUFFIX)
+            figures[f"{name}_gib"] = round(band.mid / GIB, 2)
+        if band.mid or not band.is_exact:
+            rows.append(_row(made, band))
+    binding = binding_of(bands)
+    if binding:
+        rows.append(Row("binding", binding, "the constraint that is closest to its limit"))
+        figures["binding"] = binding
+    if case.accelerator.unknown:
+        return Fit(title, tuple(rows), figures, None)
+    results = session.checker.results(case)
+    rows += _judged(results)
+    fits = not any(one.rule.severity == "error" and one.verdict == "fail" for one in results)
+    figures |= {"fits": fits, "verdicts": {one.rule.id: one.verdict for one in results}}
     return Fit(title, tuple(rows), figures, fits)

@@ -31,6 +31,8 @@ ASSUMABLE: Mapping[str, FieldPath] = {
     "prompt-tokens": ("workload", "prompt_tokens"),
     "output-tokens": ("workload", "output_tokens"),
 }
+STANDARD_INPUT = "<stdin>"
+INCLUDED = "included by another file"
 HEADER, UNCLAIMED, UNREADABLE = "capcheck/header", "capcheck/unclaimed", "spec/unreadable"
 
 
@@ -82,7 +84,9 @@ class Intake:
 
     # files
 
-    def read(self, paths: Iterable[Path], stdin: tuple[str, str] | None = None) -> list[Draft]:
+    def read(
+        self, paths: Iterable[Path], stdin: tuple[str, str | bytes] | None = None
+    ) -> list[Draft]:
         """Every deployment of the paths, merged with what it links to. Forgets earlier calls."""
         self._start()
         given, missing = files.collect(paths, self.root, self.exclude)
@@ -110,10 +114,9 @@ class Intake:
 
     def _left_over(self, name: str, explicit: bool) -> None:
         """A file that no format claimed: part of another one, at fault itself, or unclaimed."""
-        included = self._links.included.get(name)
-        if included is not None:
+        if name in self._links.included:
             kind = self._links.taken.get(name, "model configuration")
-            self.taken[name] = f"{kind}, included from {included.file}"
+            self.taken[name] = f"{kind}, {INCLUDED}"
             return
         if not explicit:
             self._library.forgive(name)
@@ -144,9 +147,9 @@ class Intake:
                 around = around or (*documents, *others)
                 made = self._read(format, document, around)
                 found += [(format, self._links.follow(draft)) for draft in made]
-        for name, place in self._links.included.items():
+        for name in self._links.included:
             if name in self.taken:
-                self.taken[name] = f"{self.taken[name]}, included from {place.file}"
+                self.taken[name] += f", {INCLUDED}"
         return [
             self._assumed(draft)
             for format, draft in found

@@ -67,7 +67,8 @@ def judge(case: Case, raw: Raw, *, words: bool = True) -> list[Result]:
 def _lost(rule: Rule, lost: Unknown) -> Result:
     """A skip at the place of the input that is missing."""
     place = lost.value.origin.place
-    return Result(rule, "skip", reason=lost.reason, at=None if place == NOWHERE else place)
+    at = None if place == NOWHERE else place
+    return Result(rule, "skip", reason=lost.reason, at=at, lack=lost.why)
 
 
 def _sound_place(rule: Rule, where: object) -> Place:

@@ -7,7 +7,9 @@ from pathlib import Path
 from capcheck import files
 from capcheck.formats import Document
 from capcheck.problems import Problem
-from capcheck.source import Documents, read_documents, read_file
+from capcheck.source import LIMITS, Documents, read_documents, read_file
+from capcheck.source import Problem as SourceProblem
+from capcheck.values import Place
 
 # What is only wrong if the document is a deployment's: other tools read other files their way.
 OURS_ONLY = frozenset({"spec/duplicate-key", "spec/template"})
@@ -33,9 +35,9 @@ class Library:
             self._keep(name, read_file(path, name))
         return self._documents[name]
 
-    def keep(self, name: str, text: str) -> tuple[Document, ...]:
-        """The documents of a text that stands in no file."""
-        self._keep(name, read_documents(text, name))
+    def keep(self, name: str, content: str | bytes) -> tuple[Document, ...]:
+        """The documents of what stands in no file."""
+        self._keep(name, _read_content(content, name))
         return self._documents[name]
 
     def _keep(self, name: str, read: Documents) -> None:
@@ -66,3 +68,20 @@ class Library:
     def all_problems(self) -> list[Problem]:
         """What is wrong with all files, file by file."""
         return [one for problems in self._problems.values() for one in problems]
+
+
+def _read_content(content: str | bytes, name: str) -> Documents:
+    """As `read_file`, for what was piped in."""
+    if isinstance(content, str):
+        return read_documents(content, name)
+    from capcheck.decoding import Undecodable, decode
+
+    if len(content) > LIMITS.bytes:
+        message = f"the input has more than {LIMITS.bytes:,} bytes and is not read"
+        return Documents((), (SourceProblem("spec/too-large", message, Place(name)),))
+    try:
+        return read_documents(decode(content), name)
+    except Undecodable as wrong:
+        place = Place(name, wrong.line, wrong.column, wrong.line, wrong.column)
+        problem = SourceProblem(wrong.rule, wrong.message, place, wrong.help)
+        return Documents((), (problem,))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from capcheck.decide import order
 from capcheck.findings import Finding
 from capcheck.report import DeploymentReport, Report, Summary
+from capcheck.summing import MOST_REASONS
 from capcheck.values import Place
 
 
@@ -25,13 +27,13 @@ def _finding(finding: Finding, prefix: str) -> Finding:
     return finding._replace(place=_place(finding.place, prefix), via=via)
 
 
+def _findings(parts: Iterable[tuple[Iterable[Finding], str]]) -> tuple[Finding, ...]:
+    found = (_finding(one, prefix) for findings, prefix in parts for one in findings)
+    return tuple(sorted(found, key=order))
+
+
 def _deployment(one: DeploymentReport, prefix: str) -> DeploymentReport:
     return one._replace(place=_place(one.place, prefix))
-
-
-def _order(finding: Finding) -> tuple[str, int, int, str, str, str]:
-    place = finding.place
-    return (place.file, place.line, place.column, finding.rule, finding.deployment, finding.message)
 
 
 def _summed(summaries: Sequence[Summary]) -> Summary:
@@ -45,7 +47,7 @@ def _summed(summaries: Sequence[Summary]) -> Summary:
         for reason, count in one.skip_reasons:
             reasons[reason] = reasons.get(reason, 0) + count
     ordered = sorted(reasons.items(), key=lambda pair: -pair[1])
-    return Summary(**counts, skip_reasons=tuple(ordered[: len(summaries[0].skip_reasons) or 4]))
+    return Summary(**counts, skip_reasons=tuple(ordered[:MOST_REASONS]))
 
 
 def common_root(roots: Sequence[Path]) -> Path:
@@ -71,14 +73,8 @@ def merged(reports: Sequence[Report]) -> Report:
         base,
         _summed([one.summary for one in reports]),
         tuple(_deployment(one, prefix) for report, prefix in pairs for one in report.deployments),
-        tuple(
-            sorted((_finding(one, prefix) for report, prefix in pairs for one in report.findings),
-                   key=_order)  # fmt: skip
-        ),
-        tuple(
-            sorted((_finding(one, prefix) for report, prefix in pairs for one in report.suppressed),
-                   key=_order)  # fmt: skip
-        ),
+        _findings((report.findings, prefix) for report, prefix in pairs),
+        _findings((report.suppressed, prefix) for report, prefix in pairs),
         tuple(
             sorted(
                 (_prefixed(name, prefix), taken)

@@ -68,7 +68,9 @@ def _tail_doubt(case: Case, latency: str, figure: str, target: float) -> str:
     return f"the {figure} is modelled on {min(cases, default=0)} measurements"
 
 
-def objective_margin(case: Case, t: Terms, latency: str, help: tuple[str, ...] = ()) -> Margin | Skip:
+def objective_margin(
+    case: Case, t: Terms, latency: str, help: tuple[str, ...] = ()
+) -> Margin | Skip:
     """The tightest objective against its estimate, in seconds. Raises Unknown."""
     tight = tightest(case, latency)
     if isinstance(tight, Skip):

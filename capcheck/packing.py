@@ -25,6 +25,8 @@ class Packed(NamedTuple):
 class PackingSource(Protocol):
     """A plugin that knows quantization methods."""
 
+    takes_the_rest: bool  # it owns whatever no other source does: it is asked last
+
     def owns(self, scheme: Scheme) -> bool:
         """Whether this source lays out that scheme."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from capcheck.guard import Guard
 from capcheck.packing import Packed, PackingSource
+from capcheck.values import NOWHERE, Unknown, unknown
 
 if TYPE_CHECKING:
     from capcheck.case import Case
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
 class Packings:
     """Asks each source in turn; the one that owns a scheme lays it out."""
 
+    takes_the_rest = True
+
     def __init__(self, sources: Sequence[PackingSource], guard: Guard) -> None:
-        self._sources = tuple(sources)
+        # A source that takes whatever nobody else knows is asked last.
+        self._sources = sorted(sources, key=lambda one: one.takes_the_rest)
         self._guard = guard
 
     def _first(self, what: str, ask: Callable[[PackingSource], Scheme | None]) -> Scheme | None:
@@ -37,39 +41,50 @@ class Packings:
         for source in self._sources:
             if source.owns(scheme):
                 return source
-        raise LookupError(f"no plugin knows the quantization method {scheme.method!r}")
+        why = f"no plugin knows the quantization method {scheme.method!r}"
+        raise Unknown(unknown(NOWHERE, why), "quantization")
 
     def owns(self, scheme: Scheme) -> bool:
+        """Whether any source lays out that scheme."""
         return any(source.owns(scheme) for source in self._sources)
 
     def from_config(self, config: Mapping[str, Any]) -> Scheme | None:
+        """The scheme of a checkpoint's configuration; None when nobody understands it."""
         return self._first("from_config", lambda source: source.from_config(config))
 
     def from_words(self, precision: str) -> Scheme | None:
+        """The scheme of a declared precision; None when nobody knows it."""
         return self._first("from_words", lambda source: source.from_words(precision))
 
     def precisions(self) -> Sequence[str]:
+        """Every word that a precision may be."""
         return [word for source in self._sources for word in source.precisions()]
 
     def online(self, method: str) -> Scheme | None:
+        """What an engine's option makes of plain weights; None when it makes nothing."""
         return self._first("online", lambda source: source.online(method))
 
     def of_module(
         self, scheme: Scheme, layer: int | None, module: str, role: str, *, draft: bool = False
     ) -> Scheme | None:
+        """The scheme that packs one module; None: it stays unquantized."""
         return self._owner(scheme).of_module(scheme, layer, module, role, draft=draft)
 
     def by_layer(self, scheme: Scheme) -> bool:
+        """Whether layers of one shape may be packed differently."""
         return self._owner(scheme).by_layer(scheme)
 
     def kernel(
         self, scheme: Scheme, engine: str, vendor: str, capability: float | None, release: Any
     ) -> str:
+        """The kernel that multiplies these weights."""
         return self._owner(scheme).kernel(scheme, engine, vendor, capability, release)
 
     def allocations(self, scheme: Scheme, packed: Packed) -> tuple[float, ...]:
+        """Bytes of each device allocation of one packed tensor."""
         return self._owner(scheme).allocations(scheme, packed)
 
     def supports(self, case: Case) -> Iterable[Support]:
+        """What all methods decide about legality."""
         for source in self._sources:
             yield from source.supports(case)

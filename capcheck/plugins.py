@@ -131,7 +131,7 @@ class Plugins:
         return items
 
     def unique(self, hook: str, key: Callable[[Any], Sequence[str]]) -> dict[str, Any]:
-        """As `collect`, by each of its keys; a key that is claimed twice is an error naming both."""
+        """As `collect`, by each of its keys; one that is claimed twice is an error naming both."""
         owners: dict[str, str] = {}
         items: dict[str, Any] = {}
         for name, found in self.call(hook):

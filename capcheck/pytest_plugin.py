@@ -13,9 +13,11 @@ import pytest
 
 if TYPE_CHECKING:
     from capcheck.findings import Finding
+    from capcheck.report import Checked
     from capcheck.session import Session
 
 SUFFIXES = (".yaml", ".yml", ".json")
+SESSIONS: pytest.StashKey[dict[Path, Session]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,21 +42,38 @@ class Broken(Exception):
     """What the item shows instead of a traceback."""
 
 
+class CapcheckWarning(pytest.PytestWarning):
+    """A finding that does not fail the item."""
+
+
 def _session(config: pytest.Config, path: Path) -> Session:
-    from capcheck import config as configuration
+    """The session of the file's root, made once. Raises UsageError."""
     from capcheck.files import root_of
+
+    sessions = config.stash.setdefault(SESSIONS, {})
+    root = root_of(path)
+    if root not in sessions:
+        sessions[root] = _new_session(config, root)
+    return sessions[root]
+
+
+def _new_session(config: pytest.Config, root: Path) -> Session:
+    from capcheck import config as configuration
     from capcheck.intake import ASSUMABLE
-    from capcheck.plugins import Plugins
+    from capcheck.plugins import Plugins, UnusablePlugin
     from capcheck.session import Session
 
     assume = dict(
         configuration.parse_assumption(one) for one in config.getoption("--capcheck-assume")
     )
     settings = configuration.settings(
-        configuration.load(path), {}, {"assume": assume} if assume else {}, assumable=ASSUMABLE
+        configuration.load(root), {}, {"assume": assume} if assume else {}, assumable=ASSUMABLE
     )
-    plugins = Plugins(extra=settings.plugins, without=settings.no_plugins)
-    return Session(plugins, settings, root_of(path))
+    try:
+        plugins = Plugins(extra=settings.plugins, without=settings.no_plugins)
+    except UnusablePlugin as wrong:
+        raise configuration.UsageError(str(wrong)) from wrong
+    return Session(plugins, settings, root)
 
 
 class DeploymentFile(pytest.File):
@@ -62,52 +81,65 @@ class DeploymentFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """Read and check the file, once."""
-        session = _session(self.config, self.path)
+        from capcheck.config import UsageError
+
+        try:
+            session = _session(self.config, self.path)
+        except UsageError as wrong:
+            raise self.CollectError(f"capcheck: {wrong}") from wrong
         report = session.run([self.path])
-        by_item: dict[tuple[str, str], list[Finding]] = {}
-        for finding in report.findings:
-            by_item.setdefault((finding.deployment, finding.rule), []).append(finding)
-        seen = set()
-        if session.intake.taken:
-            for deployment in report.deployments:
-                for check in deployment.checks:
-                    key = (deployment.name, check.rule)
-                    seen.add(key)
-                    yield self._item(key, by_item.get(key, []), check.verdict, check.reason)
-        for key, findings in by_item.items():
-            if key not in seen and findings[0].rule != "capcheck/unclaimed":
-                yield self._item(key, findings, "fail", None)
+        left = dict.fromkeys(report.findings)
+        for deployment in report.deployments:
+            for check in deployment.checks:
+                findings = [
+                    one
+                    for one in left
+                    if (one.deployment, one.rule) == (deployment.name, check.rule)
+                ]
+                for one in findings:
+                    del left[one]
+                yield self._item(session, deployment.name, check.rule, findings, check)
+        others: dict[tuple[str, str], list[Finding]] = {}
+        for one in left:
+            others.setdefault((one.deployment, one.rule), []).append(one)
+        for (name, rule), findings in others.items():
+            if rule != "capcheck/unclaimed":  # most files in a folder of tests are no deployments
+                yield self._item(session, name, rule, findings, None)
 
     def _item(
         self,
-        key: tuple[str, str],
+        session: Session,
+        deployment: str,
+        rule: str,
         findings: list[Finding],
-        verdict: str,
-        reason: str | None,
+        check: Checked | None,
     ) -> pytest.Item:
-        deployment, rule = key
         name = f"{deployment}::{rule}" if deployment else rule
         item: RuleItem = RuleItem.from_parent(self, name=name)
-        item.findings, item.verdict, item.reason = findings, verdict, reason or ""
+        item.findings = findings
+        item.skips = check is not None and check.verdict == "skip"
+        item.reason = (check.reason if check is not None else None) or ""
+        item.strict = session.settings.strict
         return item
 
 
 class RuleItem(pytest.Item):
-    """One rule on one deployment. Errors fail, warnings pass with a note, skips skip."""
+    """One rule on one deployment. Errors fail, warnings pass and are shown, skips skip."""
 
     findings: list[Finding]
-    verdict: str
+    skips: bool
     reason: str
+    strict: bool
 
     def runtest(self) -> None:
         """Raise what was found when the file was collected."""
-        errors = [one for one in self.findings if one.severity == "error"]
-        if errors:
-            raise Broken("\n".join(_words(one) for one in errors))
-        if self.verdict == "skip":
+        failing = [one for one in self.findings if self.strict or one.severity == "error"]
+        if failing:
+            raise Broken("\n".join(_words(one) for one in failing))
+        if self.skips:
             pytest.skip(self.reason or "not judged")
         for one in self.findings:
-            self.add_report_section("call", "capcheck", _words(one))
+            self.warn(CapcheckWarning(_words(one)))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Findings as they are; anything else as pytest shows it."""
@@ -122,9 +154,12 @@ class RuleItem(pytest.Item):
 
 
 def _words(finding: Finding) -> str:
+    """The finding as text reports have it, safe for a terminal."""
+    from capcheck.printable import printable
+
     lines = [f"{finding.place.start}: {finding.severity}: {finding.message} [{finding.rule}]"]
     if finding.arithmetic:
         lines.append(f"   = arithmetic: {finding.arithmetic}")
     if finding.help:
         lines.append(f"   = help: {' · '.join(finding.help)}")
-    return "\n".join(lines)
+    return "\n".join(printable(line) for line in lines)

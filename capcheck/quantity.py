@@ -19,10 +19,12 @@ class Band(NamedTuple):
 
     @classmethod
     def exact(cls, value: float) -> Band:
+        """A figure without error."""
         return cls(value, value, value)
 
     @property
     def is_exact(self) -> bool:
+        """Whether the band has no width."""
         return self.low == self.high
 
 

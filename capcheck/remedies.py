@@ -61,7 +61,7 @@ class Trials:
         self._after: dict[tuple[int, Changes], Verdicts] = {}
 
     def remedies(self, rule: Rule) -> tuple[str, ...]:
-        """Help lines, the cheapest first: two of configuration, one lossy, one with more devices."""
+        """Help lines, the cheapest first: two of configuration, one lossy, one of devices."""
         self.tries = 0
         by_cost: dict[Cost, list[str]] = {cost: [] for cost in COSTS}
         for remedy in _Search(self, rule).all():

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from capcheck.case import Case, Model, Workshop
 from capcheck.catalogue import Catalogue, CatalogueError
+from capcheck.contradictions import conflicts, unresolved
 from capcheck.deployment import Deployment
 from capcheck.engine import Engine, Release
 from capcheck.guard import RAISED, Guard
@@ -163,9 +164,12 @@ class Resolver:
                 label = " ".join(words)
                 cases.append(self._case(deployment, engine, release, model, part, label))
         lost = _unknowns(engine, releases, model, parts)
-        found = (*problems, *more, *parts.problems)
         named = self.models.named(deployment, engine)
-        return Resolved(deployment, tuple(cases), found, lost, named)
+        found = [*problems, *more, *parts.problems, *unresolved(deployment, named)]
+        found += self._guard.call(
+            engine, "options", lambda: tuple(conflicts(deployment, engine)), ()
+        )
+        return Resolved(deployment, tuple(cases), tuple(found), lost, named)
 
     def _case(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from capcheck.alternatives import Judged
+from capcheck.combining import Judged
 from capcheck.deployment import Deployment
 from capcheck.findings import Finding, Rule
 from capcheck.guard import Guard, PluginError

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from capcheck import __version__, saying
-from capcheck.alternatives import FOUND, Judged, combine
 from capcheck.case import Estimate, Workshop
 from capcheck.catalogue import Catalogue, Shelf
 from capcheck.checking import Checker, by_worst
+from capcheck.combining import FOUND, Judged, combine
 from capcheck.config import Settings, UsageError
 from capcheck.decide import checked, decide
 from capcheck.deployment import Deployment, Draft
@@ -140,7 +140,7 @@ class Session:
 
     # a whole run
 
-    def run(self, paths: Iterable[Path], stdin: tuple[str, str] | None = None) -> Report:
+    def run(self, paths: Iterable[Path], stdin: tuple[str, str | bytes] | None = None) -> Report:
         """Read all, merge, resolve, check, judge, decide, report."""
         self.outcomes = self._outcomes(self.intake.read(paths, stdin))
         self._check_fleet()
@@ -157,7 +157,7 @@ class Session:
         files = {one.place.file for one in deployments} | set(self.intake.taken)
         closing = summary(
             deployments, decided.findings, decided.suppressed, files=len(files),
-            assumed=self._assumed(), unclaimed=len(self.intake.unclaimed),
+            assumed=self._assumed(), unclaimed=len(self.intake.unclaimed), lacks=self._lacks(),
         )  # fmt: skip
         return Report(
             __version__, self.root, closing, deployments, decided.findings, decided.suppressed,
@@ -203,6 +203,14 @@ class Session:
             worst = max(ones, key=lambda one: WORST.index(one.result.verdict)).result
             checks.append(Checked(id, worst.verdict, worst.reason or None))
         return deployment_report(outcome.resolved, tuple(checks), self.guard)
+
+    def _lacks(self) -> Iterator[str]:
+        """Why each skipped check was skipped."""
+        for outcome in self.outcomes:
+            for ones in outcome.judged.values():
+                results = [one.result for one in ones]
+                if all(one.verdict == "skip" for one in results):
+                    yield results[0].lack or results[0].reason
 
     def _assumed(self) -> int:
         return sum(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from capcheck.case import Case, Estimate
@@ -25,6 +25,7 @@ PLANNED = {
     "max_num_batched_tokens": "max_step_tokens",
     "kv_cache_dtype": "kv_dtype",
 }
+MOST_REASONS = 4  # that the closing line names
 CONSTRAINTS = ("memory", "bandwidth", "compute", "interconnect")
 
 
@@ -73,14 +74,16 @@ def _devices(resolved: Resolved) -> tuple[int | None, str]:
     if count is not None:
         if not count.known:
             return None, count.origin.why or "the count is not known"
-        return count.get() * ((nodes.either(1) if nodes else 1) or 1), ""
+        if nodes is not None and not nodes.known:
+            return None, nodes.origin.why or "the number of nodes is not known"
+        return count.get() * (nodes.get() if nodes is not None else 1), ""
     try:
         return resolved.cases[0].plan.devices, ""
     except Unknown as unknown:
         return None, unknown.reason
 
 
-def _estimate(case: Case, made: Estimate, guard: Guard) -> Band | None:
+def estimate_of(case: Case, made: Estimate, guard: Guard) -> Band | None:
     """One estimate on one case; None when it cannot be made."""
     try:
         return case.estimate(made.name)
@@ -95,7 +98,7 @@ def _estimates(cases: Sequence[Case], guard: Guard) -> dict[str, Estimated]:
     """Every estimate that can be made; over alternatives the widest band."""
     found: dict[str, Estimated] = {}
     for name, made in cases[0].workshop.estimates.items():
-        bands = [_estimate(case, made, guard) for case in cases]
+        bands = [estimate_of(case, made, guard) for case in cases]
         known = [band for band in bands if band is not None]
         if known and len(known) == len(bands):
             low, high = min(band.low for band in known), max(band.high for band in known)
@@ -112,23 +115,14 @@ def deployment_report(
     estimates = _estimates(resolved.cases, guard)
     return DeploymentReport(
         deployment.name, deployment.place, deployment.format, found, lost,
-        estimates, checks, _binding(estimates),
+        estimates, checks, binding_of({name: one.band for name, one in estimates.items()}),
     )  # fmt: skip
 
 
-def _binding(estimates: Mapping[str, Estimated]) -> str:
+def binding_of(bands: Mapping[str, Band]) -> str:
     """The constraint that is closest to its limit, by the estimates named `<it>_share`."""
-    shares = {
-        name: estimates[f"{name}_share"].band.mid
-        for name in CONSTRAINTS
-        if f"{name}_share" in estimates
-    }
+    shares = {name: bands[f"{name}_share"].mid for name in CONSTRAINTS if f"{name}_share" in bands}
     return max(shares, key=lambda name: shares[name], default="")
-
-
-def _reason_words(reason: str) -> str:
-    """A skip's reason as the closing line groups it: what is missing, not where."""
-    return reason.partition(":")[0].strip() or "no reason given"
 
 
 def summary(
@@ -139,11 +133,12 @@ def summary(
     files: int,
     assumed: int,
     unclaimed: int,
+    lacks: Iterable[str] = (),
 ) -> Summary:
-    """The closing line's figures."""
+    """The closing line's figures. `lacks` has why each skipped check was skipped."""
     checks = [check for one in deployments for check in one.checks]
     skips = [check for check in checks if check.verdict == "skip"]
-    reasons = Counter(_reason_words(check.reason or "") for check in skips)
+    reasons = Counter(lacks)
     return Summary(
         files=files,
         deployments=len(deployments),
@@ -155,6 +150,6 @@ def summary(
         suppressed=len(suppressed),
         assumed=assumed,
         unclaimed=unclaimed,
-        skip_reasons=tuple(reasons.most_common(4)),
+        skip_reasons=tuple(reasons.most_common(MOST_REASONS)),
         plugin_errors=sum(1 for one in findings if one.rule == PLUGIN_ERROR),
     )

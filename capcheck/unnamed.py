@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from capcheck.engine import Engine, KvLayout, Ledger, Plan, Release, Site
+from capcheck.engine import Engine, KvLayout, Ledger, Plan, Release, Site, blank_plan
 from capcheck.terms import Terms
 from capcheck.values import Unknown, Value
 
@@ -19,22 +19,21 @@ class UnnamedEngine(Engine):
 
     @property
     def why(self) -> str:
+        """Why the engine is not known."""
         return self._lost.origin.why or "the engine is not known"
 
     def releases(self, text: str | None, why: str) -> tuple[Release, ...]:
+        """One that is not known."""
         return (Release(text or "unknown", (), known=False, why=why or self.why),)
 
     def plan(self, site: Site) -> Plan:
-        lost = self._lost
-        return Plan(
-            tensor=lost, pipeline=lost, data=lost, expert=lost, context=lost,
-            max_request_tokens=lost, max_sequences=lost, max_step_tokens=lost,
-            weight_dtype=lost, kv_dtype=lost, memory=lost, graphs=lost, chunked_prefill=lost,
-            prefix_caching=lost, draft=None, draft_tokens=None, extra={},
-        )  # fmt: skip
+        """A blank one."""
+        return blank_plan(self._lost)
 
     def ledger(self, case: object, t: Terms) -> Ledger:
-        raise Unknown(self._lost)
+        """Raises Unknown."""
+        raise Unknown(self._lost, "engine")
 
     def kv(self, case: object) -> KvLayout:
-        raise Unknown(self._lost)
+        """Raises Unknown."""
+        raise Unknown(self._lost, "engine")

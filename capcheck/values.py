@@ -28,6 +28,7 @@ class Place(NamedTuple):
 
     @property
     def start(self) -> str:
+        """`file:line:column`, as editors take it."""
         return f"{self.file}:{self.line}:{self.column}"
 
 
@@ -50,13 +51,19 @@ class Unknown(Exception):
     def __init__(self, value: Value[Any], name: str = "") -> None:
         super().__init__(name or value.origin.why or "not known")
         self.value = value
-        self.name = name
+        self.name = name  # what it was asked for as
+
+    @property
+    def why(self) -> str:
+        """Why the value is not known, in the words of whoever lost it; or what it may be."""
+        if self.value.options:
+            return f"one of {', '.join(str(option) for option in self.value.options)}"
+        return self.value.origin.why or "not known"
 
     @property
     def reason(self) -> str:
-        """Why nothing can be said, in the words of whoever lost the value."""
-        why = self.value.origin.why or "not known"
-        return f"{self.name}: {why}" if self.name else why
+        """What is not known, and why."""
+        return f"{self.name}: {self.why}" if self.name else self.why
 
 
 class Value(NamedTuple, Generic[T]):
@@ -67,14 +74,17 @@ class Value(NamedTuple, Generic[T]):
 
     @property
     def known(self) -> bool:
+        """Whether there is exactly one option."""
         return len(self.options) == 1
 
     @property
     def unknown(self) -> bool:
+        """Whether nobody can tell."""
         return not self.options
 
     @property
     def place(self) -> Place:
+        """Where it comes from."""
         return self.origin.place
 
     def get(self, name: str = "") -> T:
@@ -97,6 +107,7 @@ class Value(NamedTuple, Generic[T]):
         return Value((option,), self.origin)
 
     def because(self, why: str) -> Value[T]:
+        """The same options, with another reason."""
         return Value(self.options, self.origin._replace(why=why))
 
 
@@ -111,6 +122,7 @@ def default(option: T, place: Place, why: str) -> Value[T]:
 
 
 def derived(option: T, place: Place, why: str) -> Value[T]:
+    """A value that follows from another one; `why` says from what."""
     return Value((option,), Origin("derived", place, why=why))
 
 

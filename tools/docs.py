@@ -29,6 +29,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "rules": rule_pages.overview,
     "hooks": hook_list.markdown,
     "names": hook_list.public_names,
+    "modules": hook_list.public_modules,
     "commands": commands.markdown,
     "formats": known.formats,
     "reports": known.reports,

@@ -135,7 +135,7 @@ def run(given: argparse.Namespace) -> int:
         _show_files(ran, report, look)
     if not given.quiet and chosen.name != "json":
         print(summary_line(report.summary), file=sys.stderr)
-    if not report.summary.deployments and not report.findings:
+    elif not report.summary.deployments and not report.findings:
         tell("there is nothing to check")
     return max(
         exit_code(report, one.session.settings, skip_unclaimed=given.skip_unclaimed) for one in ran

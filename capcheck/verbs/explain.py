@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from pathlib import Path
 
-from capcheck.cli import session_of
+from capcheck.amounts import amount, around
+from capcheck.cli import OK, session_of
 from capcheck.config import UsageError
 from capcheck.findings import Result, Rule
-from capcheck.measure import show_bytes, show_seconds
 from capcheck.notices import NOTICES
+from capcheck.resolve import Resolved
 from capcheck.session import Session
+from capcheck.verbs.reading import code_of, read_all, say
+
+MOST_MOVERS = 4
 
 
 def _near(name: str, known: list[str]) -> str:
@@ -42,44 +45,50 @@ def rule_page(rule: Rule) -> list[str]:
     return lines + [f"    {line}" for line in rule.passes.strip().splitlines()]
 
 
-def _amount(value: float, unit: str) -> str:
-    if unit == "B":
-        return show_bytes(value)
-    return show_seconds(value) if unit == "s" else f"{value:,.2f} {unit}"
-
-
 def _result_lines(result: Result, label: str) -> Iterator[str]:
-    yield f"  {result.verdict}{f' {label}' if label else ''}{f': {result.reason}' if result.reason else ''}"
+    reason = f": {result.reason}" if result.reason else ""
+    yield f"  {' '.join(filter(None, (result.verdict, label)))}{reason}"
     if result.words.message:
         yield f"    {result.words.message}"
     if result.words.arithmetic:
         yield f"    arithmetic: {result.words.arithmetic}"
     if result.left is not None:
-        ends = " … ".join(_amount(end, result.unit) for end in (result.left.low, result.left.high))
-        yield f"    left: {_amount(result.left.mid, result.unit)} ({ends})"
-    for name, moved in result.moved_by[:4]:
-        yield f"    moved by {name}: {_amount(moved, result.unit)}"
-    yield from (f"    help: {line}" for line in result.words.help)
+        ends = around(result.left, result.unit)
+        yield f"    left: {amount(result.left.mid, result.unit)}{f' ({ends})' if ends else ''}"
+    for name, moved in result.moved_by[:MOST_MOVERS]:
+        yield f"    moved by {name}: {amount(moved, result.unit)}"
+
+
+def _verdicts(session: Session, resolved: Resolved, rule: Rule) -> Iterator[str]:
+    """The rule's results alternative by alternative, then the verdict over all of them."""
+    deployment = resolved.deployment
+    yield f"{deployment.name} ({deployment.place.file}:{deployment.place.line})"
+    for case in resolved.cases:
+        for result in session.checker.results(case):
+            if result.rule is rule:
+                yield from _result_lines(result, case.label)
+    outcome = session.check(resolved)
+    for judged in outcome.judged.get(rule.id, ()):
+        if len(resolved.cases) > 1:
+            yield f"  in all: {judged.result.verdict}"
+        yield from (f"    help: {line}" for line in judged.result.words.help)
 
 
 def run(given: argparse.Namespace) -> int:
     """The page; with a file, the rule's verdict there and what moves it most."""
-    paths = [Path(path) for path in given.paths]
-    session = session_of(given, paths)
-    lines = page(session, given.rule)
-    if not paths:
-        print("\n".join(lines))
-        return 0
-    rule = session.rules.get(given.rule)
-    if rule is None:
-        raise UsageError(f"{given.rule} is not a rule of deployments")
-    drafts = session.intake.read(paths)
-    print(lines[0])
-    for draft in drafts:
-        resolved = session.resolve(draft)
-        print(f"{draft.name} ({draft.place.file}:{draft.place.line})")
-        for case in resolved.cases:
-            for result in session.results(case):
-                if result.rule.id == rule.id:
-                    print("\n".join(_result_lines(result, case.label)))
-    return 0 if drafts else 2
+    if not given.paths:
+        for line in page(session_of(given), given.rule):
+            say(line)
+        return OK
+    read = []
+    for one in read_all(given):
+        session, drafts = one
+        say(page(session, given.rule)[0])
+        rule = session.rules.get(given.rule)
+        if rule is None:
+            raise UsageError(f"{given.rule} is not a rule of deployments")
+        for draft in drafts:
+            for line in _verdicts(session, session.resolve(draft), rule):
+                say(line)
+        read.append(one)
+    return code_of(read)

@@ -5,68 +5,105 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from capcheck.case import Case
-from capcheck.cli import session_of
+from capcheck.cli import FAULT, FINDINGS, OK, session_of, tell
 from capcheck.config import UsageError
+from capcheck.files import shown
 from capcheck.fitting import Fit, fit_of
 from capcheck.session import Session
+from capcheck.values import Unknown
+from capcheck.verbs.reading import say
+
+SPEC = "<command line options>"
 
 
-def _spec(given: argparse.Namespace) -> dict[str, Any]:
+def _model_path(given: argparse.Namespace) -> Path | None:
+    """The file or folder that MODEL names; None for a model's name."""
+    path = Path(given.model)
+    try:
+        return path if path.exists() else None
+    except (OSError, ValueError):
+        return None
+
+
+def _spec(given: argparse.Namespace, model: dict[str, Any]) -> dict[str, Any]:
     """The deployment that the options describe."""
     spec: dict[str, Any] = {"apiVersion": "capcheck/v1", "kind": "Deployment", "name": "fit"}
-    spec["model"] = {"id": given.model}
-    if Path(given.model).exists():
-        spec["model"] = {"config": given.model}
     if given.precision:
-        spec["model"]["weights"] = {"precision": given.precision}
-    if given.on:
-        spec["hardware"] = {"accelerator": given.on}
-    if given.count:
-        spec.setdefault("hardware", {})["count"] = given.count
-    args: dict[str, Any] = {"max_model_len": given.length, "max_num_seqs": given.sequences}
-    if given.kv_dtype:
-        args["kv_cache_dtype"] = given.kv_dtype
-    spec["engine"] = {"args": args}
-    if given.engine:
-        spec["engine"]["name"] = given.engine
-    if given.engine_version:
-        spec["engine"]["version"] = given.engine_version
-    if given.prompt_tokens:
-        spec["workload"] = {"prompt_tokens": given.prompt_tokens}
-    objectives = {name: getattr(given, name) for name in ("tpot", "ttft") if getattr(given, name)}
-    if objectives:
-        spec["objectives"] = {name: {"mean": target} for name, target in objectives.items()}
-    return spec
+        model = {**model, "weights": {"precision": given.precision}}
+    hardware = {"accelerator": given.on, "count": given.count}
+    engine = {"name": given.engine, "version": given.engine_version}
+    args = {
+        "max_model_len": given.length,
+        "max_num_seqs": given.sequences,
+        "kv_cache_dtype": given.kv_dtype,
+    }
+    targets = {name: getattr(given, name) for name in ("tpot", "ttft")}
+    workload = {"prompt_tokens": given.prompt_tokens}
+    objectives = {name: {"p50": target} for name, target in targets.items() if target}
+    parts = {
+        "model": model,
+        "hardware": _given(hardware),
+        "engine": {**_given(engine), "args": _given(args)},
+        "workload": _given(workload),
+        "objectives": objectives,
+    }
+    return {**spec, **{name: part for name, part in parts.items() if part}}
 
 
-def case_of(session: Session, given: argparse.Namespace) -> Case:
-    """The first case of the described deployment. Raises UsageError for what is not known."""
-    text = json.dumps(_spec(given))
-    drafts = session.intake.read((), stdin=("<command line options>", text))
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def cases_of(session: Session, given: argparse.Namespace) -> tuple[Case, ...]:
+    """The alternatives of the described deployment. Raises UsageError for what is not known."""
+    path = _model_path(given)
+    model = {"id": given.model} if path is None else {"config": shown(path, session.root)}
+    drafts = session.intake.read((), stdin=(SPEC, json.dumps(_spec(given, model))))
+    if not drafts:
+        raise UsageError("no plugin reads capcheck/v1 deployments")
     resolved = session.resolve(drafts[0])
     for problem in (*session.intake.problems, *resolved.problems):
         raise UsageError(f"{problem.message}{f'; {problem.help}' if problem.help else ''}")
-    return resolved.cases[0]
+    return resolved.cases
 
 
-def _text(fit: Fit) -> str:
-    width = max(len(name) for name, _, _ in fit.rows)
-    lines = [fit.title]
-    lines += [f"  {name:{width}}  {value:>10}  {note}".rstrip() for name, value, note in fit.rows]
-    return "\n".join(lines)
+def _text(fits: Sequence[Fit]) -> Iterator[str]:
+    for fit in fits:
+        width = max((len(row.name) for row in fit.rows), default=0)
+        yield fit.title
+        for row in fit.rows:
+            yield f"  {row.name:{width}}  {row.value:>12}  {row.note}"
+
+
+def _json(fits: Sequence[Fit], cases: Sequence[Case]) -> dict[str, Any]:
+    """The figures; of several alternatives each with what it is."""
+    if len(fits) == 1:
+        return fits[0].figures
+    pairs = zip(fits, cases, strict=True)
+    return {"alternatives": [{"label": case.label, **fit.figures} for fit, case in pairs]}
 
 
 def run(given: argparse.Namespace) -> int:
-    """Print the figures; exit 1 when the model does not fit the accelerator that was named."""
-    session = session_of(given, [])
-    fit = fit_of(session, case_of(session, given))
+    """Print the figures; exit 1 when the model fits none of what was named."""
+    session = session_of(given, _model_path(given))
+    cases = cases_of(session, given)
+    try:
+        fits = [fit_of(session, case) for case in cases]
+    except Unknown as lost:
+        raise UsageError(lost.reason) from lost
     if given.format == "json":
-        json.dump(fit.figures, sys.stdout, indent=2, ensure_ascii=False)
+        json.dump(_json(fits, cases), sys.stdout, indent=2, ensure_ascii=False)
         print()
     else:
-        print(_text(fit))
-    return 0 if fit.fits is not False else 1
+        for line in _text(fits):
+            say(line)
+    for fault in session.guard.errors:
+        tell(f"plugin {fault.plugin}: {fault.message}")
+    if session.guard.errors:
+        return FAULT
+    return FINDINGS if all(fit.fits is False for fit in fits) else OK

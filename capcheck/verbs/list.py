@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import argparse
-import sys
+from collections.abc import Iterator
 
-from capcheck.cli import session_of
+from capcheck.catalogue import CatalogueError
+from capcheck.cli import FAULT, FINDINGS, OK, session_of, tell
+from capcheck.hardware import Accelerator
 from capcheck.measure import show_bytes
 from capcheck.session import Session
+from capcheck.verbs.reading import say
 
 
-def _accelerators(session: Session) -> list[str]:
-    rows = []
+def _row(part: Accelerator) -> str:
+    size = part.visible_bytes or part.nominal_bytes * part.visible_factor
+    seen = "" if part.visible_bytes else " (nobody measured)"
+    return f"{part.id:40} {show_bytes(size):>10}{seen:20} {part.name}"
+
+
+def _accelerators(session: Session) -> Iterator[str]:
     for id in session.catalogue.ids("accelerator"):
-        part = session.catalogue.accelerator(id)
-        size = part.visible_bytes or part.nominal_bytes * part.visible_factor
-        seen = "" if part.visible_bytes else " (nobody measured)"
-        rows.append(f"{id:40} {show_bytes(size):>10}{seen:20} {part.name}")
-    return rows
+        try:
+            yield _row(session.catalogue.accelerator(id))
+        except CatalogueError as wrong:
+            session.guard.fault("catalogue", str(wrong))
 
 
 def lines(session: Session, kind: str) -> list[str]:
@@ -25,19 +32,23 @@ def lines(session: Session, kind: str) -> list[str]:
     if kind == "models":
         return list(session.catalogue.ids("model"))
     if kind == "accelerators":
-        return _accelerators(session)
+        return list(_accelerators(session))
     if kind == "engines":
-        return sorted(one.name for one in session.resolver.engines)
+        return sorted(" ".join((one.name, *one.names)) for one in session.resolver.engines)
     return [f"{one.name:20} {one.title}" for one in session.intake.formats]
 
 
 def run(given: argparse.Namespace) -> int:
-    """Print those that hold the pattern."""
+    """Print those that hold the pattern; 1 when none does, 2 when a plugin failed."""
+    session = session_of(given)
     wanted = given.pattern.lower()
-    found = [line for line in lines(session_of(given, []), given.kind) if wanted in line.lower()]
+    found = [line for line in lines(session, given.kind) if wanted in line.lower()]
     for line in found:
-        print(line.rstrip())
+        say(line)
+    for fault in session.guard.errors:
+        tell(f"plugin {fault.plugin}: {fault.message}")
+    if session.guard.errors:
+        return FAULT
     if not found:
-        print(f"capcheck: no {given.kind} hold {given.pattern!r}", file=sys.stderr)
-        return 1
-    return 0
+        tell(f"no {given.kind} hold {given.pattern!r}")
+    return OK if found else FINDINGS

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from capcheck.cli import FAULT, OK, session_at, tell
+from capcheck.deployment import Draft
 from capcheck.files import is_dir, root_of, shown
 from capcheck.intake import STANDARD_INPUT
+from capcheck.printable import printable
+from capcheck.session import Session
+from capcheck.source import LIMITS
 
 STDIN = "-"
 
@@ -34,15 +40,39 @@ def by_root(given: argparse.Namespace) -> dict[Path, list[str]]:
     return found
 
 
-def standard_input(given: argparse.Namespace, root: Path) -> tuple[str, str]:
-    """The name that standard input has in messages, and its text."""
+def standard_input(given: argparse.Namespace, root: Path) -> tuple[str, bytes]:
+    """The name that standard input has in messages, and what it holds, as far as it is read."""
     named = _stdin_path(given)
     name = STANDARD_INPUT if named is None else shown(named, root)
-    return name, sys.stdin.buffer.read().decode("utf-8", "replace")
+    return name, sys.stdin.buffer.read(LIMITS.bytes + 1)
 
 
-def lines_of(text: str) -> Iterator[str]:
-    """The lines of a text, each safe for a terminal."""
-    from capcheck.printable import printable
+class Read(NamedTuple):
+    """One root's session and the drafts of the given paths."""
 
-    return (printable(line) for line in text.split("\n"))
+    session: Session
+    drafts: list[Draft]
+
+
+def read_all(given: argparse.Namespace) -> Iterator[Read]:
+    """Each root's session with its drafts. What is wrong with the input goes to stderr."""
+    for root, paths in by_root(given).items():
+        session = session_at(given, root)
+        stdin = standard_input(given, root) if STDIN in paths else None
+        drafts = session.intake.read([Path(path) for path in paths if path != STDIN], stdin)
+        for problem in session.intake.problems:
+            tell(f"{problem.place.start}: {problem.message} [{problem.rule}]")
+        yield Read(session, drafts)
+
+
+def code_of(read: Sequence[Read]) -> int:
+    """2 when there was no deployment to speak of, or a plugin failed; else 0."""
+    faults = [fault for one in read for fault in one.session.guard.errors]
+    for fault in faults:
+        tell(f"plugin {fault.plugin}: {fault.message}")
+    return FAULT if faults or not any(one.drafts for one in read) else OK
+
+
+def say(line: str) -> None:
+    """One line on stdout, safe for a terminal whatever file it speaks of."""
+    print(printable(line.rstrip()))

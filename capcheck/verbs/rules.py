@@ -27,7 +27,7 @@ def table(rules: dict[str, Any]) -> list[dict[str, str]]:
 
 def run(given: argparse.Namespace) -> int:
     """List them."""
-    rows = table(dict(session_of(given, []).rules))
+    rows = table(dict(session_of(given).rules))
     if given.format == "json":
         json.dump(rows, sys.stdout, indent=2, ensure_ascii=False)
         print()

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
+from capcheck.amounts import amount, around
 from capcheck.case import Case
-from capcheck.cli import session_of
 from capcheck.engine import MemoryPolicy, Plan
+from capcheck.guard import RAISED, Guard
 from capcheck.measure import show_bytes
 from capcheck.quantity import GIB
 from capcheck.resolve import Resolved
 from capcheck.source import Node, Scalar, to_plain
-from capcheck.terms import TermError
+from capcheck.summing import estimate_of
 from capcheck.values import COMMAND_LINE, Origin, Unknown, Value
+from capcheck.verbs.reading import code_of, read_all, say
 
 
 def origin_words(origin: Origin) -> str:
@@ -99,38 +99,34 @@ def _known(case: Case) -> Iterator[str]:
     yield _row("engine", f"{case.engine.name} {case.release.text}", why)
 
 
-def _memory(case: Case) -> Iterator[str]:
+def _memory(case: Case, guard: Guard) -> Iterator[str]:
     try:
         ledger = case.ledger(case.terms())
-    except (Unknown, TermError) as lost:
-        yield _row("memory", "unknown", getattr(lost, "reason", str(lost)))
+    except Unknown as lost:
+        yield _row("memory", "unknown", lost.reason)
+        return
+    except RAISED as error:
+        guard.failed(case.engine, "the memory ledger", error)
         return
     yield _row("visible", show_bytes(ledger.visible), "")
     yield _row("budget", show_bytes(ledger.budget), ledger.budget_words)
     for line in ledger.lines:
         where = "inside the budget" if line.inside_budget else "outside the budget"
-        yield _row(line.name, show_bytes(line.bytes), f"{where}{', ' + line.note if line.note else ''}")
+        yield _row(line.name, show_bytes(line.bytes), ", ".join(filter(None, (where, line.note))))
+
+
+def _estimates(case: Case, guard: Guard) -> Iterator[str]:
     for name, made in case.workshop.estimates.items():
-        try:
-            band = case.estimate(name)
-        except (Unknown, TermError):
-            continue
-        around = "" if band.is_exact else f"{_amount(band.low, made.unit)} … {_amount(band.high, made.unit)}"
-        yield _row(name, _amount(band.mid, made.unit), around)
+        band = estimate_of(case, made, guard)
+        if band is not None:
+            yield _row(name, amount(band.mid, made.unit), around(band, made.unit))
 
 
-def _amount(value: float, unit: str) -> str:
-    if unit == "B":
-        return show_bytes(value)
-    if unit == "s":
-        return f"{value * 1000:.1f} ms"
-    return f"{value:,.2f}".rstrip("0").rstrip(".") + (f" {unit}" if unit not in ("1", "") else "")
-
-
-def pages(resolved: Resolved) -> Iterator[str]:
+def pages(resolved: Resolved, guard: Guard) -> Iterator[str]:
     """All that is known of one deployment, as lines."""
     deployment = resolved.deployment
-    yield f"{deployment.name} ({deployment.format}, {deployment.place.file}:{deployment.place.line})"
+    place = deployment.place
+    yield f"{deployment.name} ({deployment.format}, {place.file}:{place.line})"
     yield "deployment"
     yield from _fields(resolved)
     for problem in resolved.problems:
@@ -141,16 +137,16 @@ def pages(resolved: Resolved) -> Iterator[str]:
         yield "plan"
         yield from _plan(case.plan)
         yield "memory, worst device"
-        yield from _memory(case)
+        yield from _memory(case, guard)
+        yield "estimates"
+        yield from _estimates(case, guard)
 
 
 def run(given: argparse.Namespace) -> int:
     """Print the deployments of one file."""
-    path = Path(given.paths[0])
-    session = session_of(given, [path])
-    drafts = session.intake.read([path])
-    for problem in session.intake.problems:
-        print(f"{problem.place.start}: {problem.message} [{problem.rule}]", file=sys.stderr)
-    for draft in drafts:
-        print("\n".join(pages(session.resolve(draft))))
-    return 0 if drafts else 2
+    read = list(read_all(given))
+    for session, drafts in read:
+        for draft in drafts:
+            for line in pages(session.resolve(draft), session.guard):
+                say(line)
+    return code_of(read)

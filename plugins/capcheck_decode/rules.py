@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from capcheck import Band, Case, Margin, Rule, Skip, Terms, Words, rule
 from capcheck.findings import Answer
 from capcheck.measure import show_count
@@ -36,7 +38,7 @@ RATE = CHAT.replace("concurrency: 16", "request_rate: 4/s")
     "the floor, concurrency and the prompts of others raise it.",
     fix="Use more bandwidth (devices or quantization), fewer requests per replica, or a smaller "
     "model.",
-    fails=CHAT.replace("{p50: 40ms, p99: 120ms}", "{p50: 2ms}"),
+    fails=CHAT.replace("{p50: 40ms, p99: 120ms}", "{p50: 2ms, p99: 120ms}"),
     passes=CHAT,
     knobs=("tensor", "kv_dtype"),
 )
@@ -71,8 +73,11 @@ def saturated(case: Case, t: Terms) -> Answer:
         message = f"the offered rate {does} what a replica serves"
         most = " … ".join(f"{side + offered:.1f}" for side in (left.low, left.high))
         arithmetic = f"{offered:.2f} requests/s offered, {capacity:.1f} served ({most})"
-        needed = -(-offered * replicas(case.deployment) // max(capacity, 1e-9))
-        return Words(message, arithmetic, (f"replicas: {needed:.0f} serve it",))
+        least = left.low + offered  # what a replica serves at the band's unfavourable end
+        if least <= 0:
+            return Words(message, arithmetic)
+        needed = math.ceil(offered * replicas(case.deployment) / least)
+        return Words(message, arithmetic, (f"replicas: {needed} serve it",))
 
     return Margin(capacity, offered, "1/s", rate.highest, words)
 

@@ -92,8 +92,11 @@ def request_margin(case: Case, t: Terms) -> Margin | Skip:
 )  # fmt: skip
 def one_request(case: Case, t: Terms) -> Answer:
     """Left for the KV cache against one request of max_model_len."""
-    if not case.engine.fallback and weights_over(case, case.terms()):
-        return Skip("the weights alone do not fit: weights/fit")
+    if not case.engine.fallback:
+        if weights_over(case, case.terms()):
+            return Skip("the weights alone do not fit: weights/fit")
+        if case.kv().block_bytes and case.ledger(case.terms()).kv < 0:
+            return Skip("start-up takes all that the weights leave: kv-cache/startup-peak")
     return request_margin(case, t)
 
 
@@ -110,16 +113,16 @@ def one_request(case: Case, t: Terms) -> Answer:
     knobs=("max_sequences", "max_step_tokens", "memory_fraction", "graphs", "tensor"),
 )  # fmt: skip
 def startup_peak(case: Case, t: Terms) -> Answer:
-    """The tighter of: the budget against its lines, the device against budget and the rest."""
+    """The budget against its lines where they exceed it, else the device against budget and
+    what is outside of it: less than all of the budget is kv-cache/one-request's to judge."""
     if case.engine.fallback:
         return Skip(NO_ENGINE)
     if weights_over(case, case.terms()):
         return Skip("the weights alone do not fit: weights/fit")
     ledger = case.ledger(t)
     inside = ledger.kv
-    outside = ledger.visible - ledger.budget - ledger.outside
-    exact = case.plan.memory.get("memory").kind == "bytes"
-    if exact or outside < inside:
+    overflows = case.ledger(case.terms()).kv < 0
+    if not overflows:
         need, have, room = ledger.budget + ledger.outside, ledger.visible, "device"
     else:
         need, have, room = ledger.budget - inside, ledger.budget, "budget"
@@ -196,7 +199,7 @@ def _left(case: Case, t: Terms) -> float:
 def full_batch(case: Case, t: Terms) -> Answer:
     """Visible memory of all devices against the generic estimate."""
     if not case.engine.fallback:
-        return Skip("the engine's own accounting judges")
+        return Pass("the engine's own accounting judges")
     plan = case.plan
     tokens = plan.max_request_tokens.get("the length of a request")
     sequences = plan.max_sequences.get("the number of sequences")
@@ -207,7 +210,8 @@ def full_batch(case: Case, t: Terms) -> Answer:
 
     def words(verdict: Verdict, left: Band) -> Words:
         does = "do not fit" if verdict == "fail" else "may not fit"
-        batch = f"{show_count(sequences)} sequences of {show_count(tokens)} tokens"
+        several = "s" if sequences != 1 else ""
+        batch = f"{show_count(sequences)} sequence{several} of {show_count(tokens)} tokens"
         message = f"the weights and {batch} {does} {devices} x {case.accelerator.get().name}"
         parts = " + ".join(f"{gib(line.bytes * devices)} {line.name}" for line in ledger.lines)
         arithmetic = (

@@ -25,7 +25,7 @@ class Models:
         self._built: dict[str, Architecture] = {}
 
     def find(self, name: str, catalogue: Catalogue) -> FoundModel | None:
-        match = resolve(name, catalogue.ids(KIND))
+        match = _match(name, catalogue)
         if match.id is None:
             return None
         record = catalogue.record(KIND, match.id)
@@ -45,7 +45,7 @@ class Models:
         return _stored(found, match, name)
 
     def near(self, name: str, catalogue: Catalogue) -> tuple[str, ...]:
-        return resolve(name, catalogue.ids(KIND)).near
+        return _match(name, catalogue).near
 
     def build(self, config: Mapping[str, Any], name: str) -> FoundModel:
         try:
@@ -53,6 +53,15 @@ class Models:
         except (UnknownFamily, BadConfig) as wrong:
             raise ValueError(str(wrong)) from wrong
         return FoundModel(built, "config.json", "config" if built.quantization else "plain")
+
+
+def _match(name: str, catalogue: Catalogue) -> ModelMatch:
+    """As names are written, and with dashes where people put blanks: Qwen3-32B AWQ."""
+    match = resolve(name, catalogue.ids(KIND))
+    if match.id is None and " " in name.strip():
+        joined = resolve("-".join(name.split()), catalogue.ids(KIND))
+        return joined if joined.id is not None else match
+    return match
 
 
 def _as_upload(
@@ -92,6 +101,9 @@ def _stored(found: FoundModel, match: ModelMatch, name: str) -> FoundModel:
         return found
     if match.guess is not None:
         return found._replace(stored="scheme", scheme=match.guess)
+    if any("quantization_config" in one for one in match.may_differ):
+        why = f"{name} is another packing of {match.id}, of which nothing was read"
+        return found._replace(stored="unknown", why=f"{why}; state model.weights.precision")
     if match.words:
         return found._replace(stored="unknown", why=f"the name says {match.words}, nothing more")
     if found.architecture.quantization:

@@ -28,7 +28,8 @@ def conflict(case: Case, t: Terms) -> Answer:
     title="The context length is one that the model supports",
     why="Engines refuse a length above what the model's configuration promises.",
     fix="Lower the length, or declare the rope scaling that extends it.",
-    fails=CHAT.replace("max_model_len: 8192", "max_model_len: 262144"),
+    fails=CHAT.replace("max_model_len: 8192", "max_model_len: 262144")
+    .replace("l40s", "h100-sxm5-80gb"),
     passes=CHAT,
 )
 def context_limit(case: Case, t: Terms) -> Answer:
@@ -87,6 +88,8 @@ def utilization(case: Case, t: Terms) -> Answer:
         return Skip("memory is not given as a share of the total")
     if share.amount < HIGHEST:
         return Pass()
+    if share.amount > 1:
+        return Skip("no share is larger than all: options/value")
     return Fail(
         policy,
         f"a memory share of {share.amount:g} leaves nothing for what is outside the budget",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from capcheck import Case, Fail, OptionTable, Pass, Rule, Skip, Terms, rule
+from capcheck import Case, Fail, OptionTable, Pass, Place, Rule, Skip, Terms, rule
 from capcheck.findings import Answer
 from capcheck.options import Since, dotted
-from capcheck.quantity import Severity
+from capcheck_options.spelling import advice, spelled
 from capcheck_options.written import Written, argument, release_of, release_words, written
 
 CHAT = """
@@ -22,6 +22,7 @@ engine:
   args: {max_model_len: 8192, max_num_seqs: 64}
 """
 NO_TABLE = "no option table is known for this engine"
+NO_ENGINE = "no engine is named"
 
 
 def _with(option: str, version: str = "0.11.0") -> str:
@@ -31,7 +32,7 @@ def _with(option: str, version: str = "0.11.0") -> str:
 def _each(case: Case, judge: Callable[[Written, OptionTable], tuple[Fail, ...]]) -> Answer:
     table = case.engine.options
     if table is None:
-        return Skip(NO_TABLE)
+        return _no_table(case)
     options = list(written(case, table))
     if not options:
         return Skip("no options are given")
@@ -39,11 +40,19 @@ def _each(case: Case, judge: Callable[[Written, OptionTable], tuple[Fail, ...]])
     return tuple(found) if found else Pass()
 
 
-def _suggestions(one: Written) -> tuple[str, ...]:
+def _suggestions(one: Written, table: OptionTable, case: Case) -> tuple[str, ...]:
+    """What to write instead, in the user's own spelling."""
     if one.standing.instead:
-        return (one.standing.instead,)
-    near = one.standing.candidates
+        return (advice(one.standing.instead, one.word, table, release_of(case)),)
+    return _meant(tuple(spelled(name, one.word) for name in one.standing.candidates))
+
+
+def _meant(near: tuple[str, ...]) -> tuple[str, ...]:
     return (f"did you mean {' or '.join(near[:3])}?",) if near else ()
+
+
+def _no_table(case: Case) -> Skip:
+    return Skip(NO_ENGINE if case.engine.fallback else NO_TABLE)
 
 
 @rule(
@@ -61,7 +70,7 @@ def unknown(case: Case, t: Terms) -> Answer:
     def judge(one: Written, table: OptionTable) -> tuple[Fail, ...]:
         if one.standing.verdict == "unknown":
             message = f"{one.word} is not an option of {release_words(case)}"
-            return (Fail(one.key, message, help=_suggestions(one)),)
+            return (Fail(one.key, message, help=_suggestions(one, table, case)),)
         return _stray_keys(one, table, case)
 
     return _each(case, judge)
@@ -70,38 +79,25 @@ def unknown(case: Case, t: Terms) -> Answer:
 def _stray_keys(one: Written, table: OptionTable, case: Case) -> tuple[Fail, ...]:
     """Keys that a JSON option does not have in this release."""
     option = one.standing.option
-    keys = table.subkeys(option.name, release_of(case)) if option is not None else None
-    if keys is None or keys.open or option is None:
+    if option is None or table.subkeys(option.name, release_of(case)) is None:
         return ()
-    refused = keys.stray == "error"
-    fails = []
-    for key, place in one.keys:
-        if key in keys.names:
-            continue
-        if key in (*keys.gone, *keys.coming):
-            when = "no longer" if key in keys.gone else "not yet"
-            message = f"{option.name}.{key} is {when} a key of {release_words(case)}"
-        else:
-            message = f"{option.name}.{key} is not a key of {release_words(case)}"
-        # Some releases drop what they do not know: the engine starts, and the key does nothing.
-        severity: Severity | None = None if refused else "warning"
-        message += "" if refused else ": it is ignored"
-        help = _key_help(key, table, keys.names, case)
-        fails.append(Fail(place, message, help=help, severity=severity))
-    return tuple(fails)
+    found = (_stray_key(option.name, key, place, table, case) for key, place in one.keys)
+    return tuple(fail for fail in found if fail is not None)
 
 
-def _key_help(
-    key: str, table: OptionTable, names: tuple[str, ...], case: Case
-) -> tuple[str, ...]:
-    from difflib import get_close_matches
-
-    ending = [name for name in names if key.endswith(name) and len(name) > 5]
-    near = ending or get_close_matches(key, names, 2)
-    if near:
-        return (f"did you mean {' or '.join(near)}?",)
-    instead = table.instead(key, release_of(case))
-    return (instead,) if instead else ()
+def _stray_key(
+    option: str, key: str, place: Place, table: OptionTable, case: Case
+) -> Fail | None:
+    """A key that is none, or none of this release; some releases drop what they do not know."""
+    standing = table.resolve_key(option, key, release_of(case))
+    if standing.verdict in ("known", "unsure"):
+        return None
+    when = {"removed": "no longer", "not yet": "not yet"}.get(standing.verdict, "not")
+    message = f"{option}.{key} is {when} a key of {release_words(case)}"
+    help = (standing.instead,) if standing.instead else _meant(standing.candidates)
+    if standing.stray == "ignored":
+        return Fail(place, f"{message}: it is ignored", help=help, severity="warning")
+    return Fail(place, message, help=help, risk=standing.stray == "unsure")
 
 
 def _edge(since: Since | None) -> str:
@@ -122,7 +118,6 @@ def removed(case: Case, t: Terms) -> Answer:
     del t
 
     def judge(one: Written, table: OptionTable) -> tuple[Fail, ...]:
-        del table
         standing = one.standing
         if standing.verdict not in ("removed", "not yet"):
             return ()
@@ -131,7 +126,7 @@ def removed(case: Case, t: Terms) -> Answer:
         else:
             message = f"{one.word} comes with {case.engine.name} {_edge(standing.since)}"
         arithmetic = f"the deployment runs {case.engine.name} {case.release.text}"
-        return (Fail(one.key, message, arithmetic, _suggestions(one)),)
+        return (Fail(one.key, message, arithmetic, _suggestions(one, table, case)),)
 
     return _each(case, judge)
 
@@ -153,7 +148,7 @@ def ambiguous(case: Case, t: Terms) -> Answer:
         del table
         if one.standing.verdict != "ambiguous":
             return ()
-        names = ", ".join(one.standing.candidates[:4])
+        names = ", ".join(spelled(name, one.word) for name in one.standing.candidates[:4])
         return (Fail(one.key, f"{one.word} is short for several options: {names}"),)
 
     return _each(case, judge)
@@ -164,7 +159,7 @@ def ambiguous(case: Case, t: Terms) -> Answer:
     title="Every option has a value that the engine takes",
     why="A value of the wrong type, out of range or with literal quotes stops the engine.",
     fix="Write a value that the option takes.",
-    fails=_with("gpu_memory_utilization: 1.2"),
+    fails=_with("tokenizer_mode: fast"),
     passes=CHAT,
 )
 def value(case: Case, t: Terms) -> Answer:
@@ -200,7 +195,7 @@ def version_unknown(case: Case, t: Terms) -> Answer:
         return _beyond(case)
     table = case.engine.options
     if table is None:
-        return Skip(NO_TABLE)
+        return _no_table(case)
     unsure = [one for one in written(case, table) if one.standing.verdict == "unsure"]
     if not unsure:
         return Pass("every option is known to all releases")
@@ -214,7 +209,7 @@ def version_unknown(case: Case, t: Terms) -> Answer:
 def _beyond(case: Case) -> Answer:
     table = case.engine.options
     if table is None:
-        return Skip(NO_TABLE)
+        return _no_table(case)
     unsure = [one for one in written(case, table) if one.standing.verdict == "unsure"]
     if not unsure:
         return Pass("the release is known")

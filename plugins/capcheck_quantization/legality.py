@@ -165,7 +165,8 @@ def dtype_problems(
         allowed, forbidden = row.get("allowed"), row.get("forbidden", ())
         if (allowed is None or dtype in allowed) and dtype not in forbidden:
             continue
-        who = row.get("method") or row.get("model_type") or f"{vendor} {written(capability or 0)}"
+        device = f"compute capability {written(capability or 0)}"
+        who = row.get("method") or row.get("model_type") or device
         words = f"{who} does not run in {dtype}"
         if allowed:
             words = f"{who} runs in {' or '.join(allowed)}, not in {dtype}"

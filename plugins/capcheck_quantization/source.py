@@ -14,8 +14,10 @@ from . import kernels, layouts, schemes, supporting
 class Methods:
     """Every method of this package."""
 
+    takes_the_rest = True
+
     def owns(self, scheme: Scheme) -> bool:
-        del scheme  # the layouts cover every dtype word; others' methods come before ours
+        del scheme  # the layouts cover every dtype word
         return True
 
     def from_config(self, config: Mapping[str, Any]) -> Scheme | None:

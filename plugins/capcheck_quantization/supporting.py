@@ -64,7 +64,12 @@ def _shape_supports(case: Case, scheme: Scheme) -> Iterator[Support]:
         scheme, model, split, engine=case.engine.name, release=_release(case),
         dtype=plan.weight_dtype.get("dtype"),
     )  # fmt: skip
-    yield from (_support(DIVISIBLE, one, tensor, scheme) for one in found)
+    for sure in (True, False):
+        alike = [one for one in found if one.sure is sure]
+        if alike:
+            more = f" (and {len(alike) - 1} more)" if len(alike) > 1 else ""
+            words = f"{alike[0].what}: {alike[0].words}{more}"
+            yield _support(DIVISIBLE, alike[0]._replace(words=words), tensor, scheme)
 
 
 def supports(case: Case) -> Iterable[Support]:

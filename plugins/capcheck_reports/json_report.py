@@ -95,4 +95,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "end_line": place.end_line,
         "end_column": place.end_column,
         "spec_path": list(place.path),
+        "included_from": [
+            {"path": one.file, "line": one.line, "column": one.column} for one in finding.via
+        ],
     }

@@ -47,6 +47,15 @@ def headline(finding: Finding, look: Look, paint: Paint) -> str:
     return f"{place}: {severity}: {printable(finding.message)} {rule}"
 
 
+def note_of(finding: Finding, look: Look) -> str:
+    """What is marked, and the places that included its file, the nearest first."""
+    note = printable(finding.note)
+    if not finding.via:
+        return note
+    places = [f"{printable(look.shown_path(one.file))}:{one.line}" for one in reversed(finding.via)]
+    return f"{note} (included from {', '.join(places)})".lstrip()
+
+
 def shown_findings(report: Report, look: Look) -> list[Finding]:
     """The findings that are to be shown: only errors when quiet."""
     return [one for one in report.findings if one.severity == "error" or not look.quiet]

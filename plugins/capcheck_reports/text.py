@@ -8,7 +8,7 @@ from capcheck import Look, Report, ReportFormat
 from capcheck.findings import Finding
 from capcheck.printable import printable
 from capcheck.report import DeploymentReport
-from capcheck_reports.lines import Paint, headline, shown_findings, shown_place
+from capcheck_reports.lines import Paint, headline, note_of, shown_findings, shown_place
 from capcheck_reports.snippet import snippet
 
 _NUMBER = 5  # columns for the line's number
@@ -33,7 +33,7 @@ class TextReport(ReportFormat):
 
 def _finding(finding: Finding, look: Look, paint: Paint) -> Iterator[str]:
     yield headline(finding, look, paint)
-    note = printable(finding.note)
+    note = note_of(finding, look)
     line = look.line(finding.place) if finding.place.file else None
     if line is not None:
         yield from _marked(finding, line, note, paint)

@@ -26,8 +26,8 @@ workload:
   output_tokens: {p50: 200, p95: 600, max: 2000}
   concurrency: 8
 objectives:
-  ttft: {p50: 2s}
-  tpot: {p50: 40ms}
+  ttft: {p50: 2s, p99: 8s}
+  tpot: {p50: 40ms, p99: 120ms}
 """
 
 

@@ -91,13 +91,20 @@ def context(case: Case) -> Iterator[Support]:
         return
     allowed = override is not None and override.either("1") not in ("0", "")
     doubt = "VLLM_ALLOW_LONG_MAX_MODEL_LEN lifts the check" if allowed else ""
-    if any("max_position" in one or "length" in one for one in model.may_differ):
+    if any(_on_length(one) for one in model.may_differ):
         doubt = doubt or "the upload's own config.json may say another length"
+    if any(_on_length(one) for one in model.architecture.doubts):
+        doubt = doubt or "the length in the catalogue is doubtful"
     yield Support(
         CONTEXT, tokens <= most, length,
         f"max_model_len {show_count(tokens)} is above what {model.name} supports",
         (f"max_model_len: {most}",), f"{show_count(tokens)} > {show_count(most)}", doubt,
     )  # fmt: skip
+
+
+def _on_length(remark: str) -> bool:
+    """Whether a remark on a record is about the context length."""
+    return any(word in remark.lower() for word in ("position", "rope", "length", "config.json"))
 
 
 def batching(case: Case) -> Iterator[Support]:

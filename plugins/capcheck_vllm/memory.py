@@ -140,6 +140,8 @@ def captured(case: Case) -> int:
     if not case.plan.graphs.get("enforce_eager"):
         return 0
     accelerator = case.accelerator.get("accelerator")
+    if accelerator.vendor not in ("nvidia", "amd"):
+        return 0
     sequences = case.plan.max_sequences.get("max_num_seqs")
     count = defaults.capture_sizes(case.release.version, sequences, accelerator.capability)
     most = case.deployment.count("engine", "args", "max_cudagraph_capture_size")

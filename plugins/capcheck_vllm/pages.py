@@ -53,8 +53,10 @@ def _attention_bytes(case: Case, kind: Kind) -> float:
             size = SPARSE_LATENT_BYTES
         else:
             size = cache.key * ELEMENT_BYTES.get(dtype, 2.0)
+        size /= cache.compress
         # The index keys of sparse attention are fp8 with a scale, whatever the cache's dtype.
-        return size + (cache.indexer + INDEXER_SCALE_BYTES if cache.indexer else 0.0)
+        index = cache.indexer + INDEXER_SCALE_BYTES if cache.indexer else 0.0
+        return size + index / cache.index_compress
     size = kv.attention_bytes_per_token(cache, kind.tensor, ELEMENT_BYTES.get(dtype, 2.0))
     if dtype.endswith("per_token_head"):
         size += 8.0 * max(1, cache.heads // kind.tensor)
@@ -66,8 +68,7 @@ def _state_bytes(case: Case, kind: Kind) -> float:
     args = case.deployment
     dtype = args.text("engine", "args", "mamba_ssm_cache_dtype")
     stated = dtype.either("") if dtype is not None else ""
-    config = case.model.get("model").architecture.config
-    word = stated if stated not in ("", "auto") else str(config.get("mamba_ssm_dtype", ""))
+    word = stated if stated not in ("", "auto") else kind.cache.state_dtype
     return kv.state_bytes(kind.cache, kind.tensor, 2.0, STATE_BYTES.get(word, 2.0))
 
 

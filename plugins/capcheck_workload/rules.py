@@ -47,11 +47,11 @@ def tail_objective(case: Case, t: Terms) -> Answer:
         return Skip("no objectives are declared")
     if _class(case) == "batch":
         return Skip("batch work is judged by its mean")
-    for name in dict.fromkeys(path[0] for path in objectives):
+    for name in dict.fromkeys(path[0] for path in objectives if len(path) > 1):
         keys = {path[1] for path in objectives if path[0] == name and len(path) > 1}
         if not keys & set(TAILS):
             at = case.deployment.place_for("objectives", name)
-            stated = " and ".join(sorted(keys)) or "a single figure"
+            stated = " and ".join(sorted(keys))
             fails.append(
                 Fail(at, f"the {name} objective is stated as {stated} only",
                      help=(f"add {name}: p99",))  # fmt: skip

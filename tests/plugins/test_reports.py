@@ -52,7 +52,8 @@ ONE_REQUEST = Finding(
     deployment="chat-8b",
     arithmetic="32,000 tokens x 128 KiB = 3.9 GiB; 1.4 GiB left (1.1 … 1.8)",
     help=("max-num-seqs: 256 passes", "max-model-len: 8192 passes"),
-    note="max_model_len (included from specs/chat-8b.yaml:14)",
+    note="max_model_len",
+    via=(Place("specs/chat-8b.yaml", 14, 11, 14, 22),),
 )
 TAIL = Finding(
     rule="workload/tail-objective",
@@ -310,6 +311,7 @@ def test_json_is_the_contract() -> None:
                 "end_line": 6,
                 "end_column": 19,
                 "spec_path": ["max-model-len"],
+                "included_from": [{"path": "specs/chat-8b.yaml", "line": 14, "column": 11}],
             }
         ],
         "suppressed": [],

@@ -8,8 +8,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from capcheck.cli import parser
+from capcheck.arguments import parser
 from docpages.blocks import table
+
+HEAD = ("argument or option", "what it does")
+Rows = list[tuple[str, str]]
 
 
 def verbs(top: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
@@ -64,6 +67,11 @@ def rows(verb: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
             yield _name(action), _said(action)
 
 
+def shared(all_rows: list[Rows]) -> Rows:
+    """The options that every verb takes."""
+    return [row for row in all_rows[0] if all(row in others for others in all_rows)]
+
+
 def _usage(name: str, verb: argparse.ArgumentParser) -> str:
     words = ["capcheck", name, "[OPTIONS]"]
     for action in verb._actions:
@@ -74,15 +82,18 @@ def _usage(name: str, verb: argparse.ArgumentParser) -> str:
     return " ".join(words)
 
 
+def _section(name: str, summary: str, verb: argparse.ArgumentParser, common: Rows) -> str:
+    lines = [f"### `capcheck {name}`", "", f"{summary[:1].upper()}{summary[1:]}.", ""]
+    lines += ["```text", _usage(name, verb), "```", ""]
+    own = [row for row in rows(verb) if row not in common]
+    return "\n".join([*lines, table(HEAD, own) if own else "No options of its own."])
+
+
 def markdown() -> str:
-    """Every verb with its usage and its options."""
+    """What every verb takes, then each verb with its usage and its own options."""
     top = parser()
-    parts = []
-    said = summaries(top)
-    for name, verb in verbs(top).items():
-        summary = said.get(name, "")
-        lines = [f"### `capcheck {name}`", "", f"{summary[:1].upper()}{summary[1:]}.", ""]
-        lines += ["```text", _usage(name, verb), "```", ""]
-        lines.append(table(("argument or option", "what it does"), list(rows(verb))))
-        parts.append("\n".join(lines))
+    found, said = verbs(top), summaries(top)
+    common = shared([list(rows(verb)) for verb in found.values()])
+    parts = [f"Every verb takes:\n\n{table(HEAD, common)}"]
+    parts += [_section(name, said.get(name, ""), verb, common) for name, verb in found.items()]
     return "\n\n".join(parts)

@@ -6,7 +6,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import yaml
+
 from capcheck import config
+from capcheck.cli import TRACE_VARIABLE
 from capcheck.intake import ASSUMABLE
 from capcheck.measure import NotAMeasure
 from capcheck.schema import deployment_schema
@@ -74,21 +77,25 @@ def takes(parts: Parts) -> str:
     return "; ".join(facts)
 
 
-def _inline(value: Any) -> str:
+def inline(value: Any) -> str:
     """A value in the short form of YAML."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {_inline(one)}" for key, one in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {inline(one)}" for key, one in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(_inline(one) for one in value) + "]"
-    if isinstance(value, str):
-        plain = value and not value[0].isdigit() and not set(value) & set("{}[]:#,\"'&*%@`!|>")
-        return value if plain or _bare(value) else json.dumps(value, ensure_ascii=False)
-    return json.dumps(value)
+        return "[" + ", ".join(inline(one) for one in value) + "]"
+    if isinstance(value, str) and _is_plain(value):
+        return value
+    return json.dumps(value, ensure_ascii=False)
 
 
-def _bare(text: str) -> bool:
-    """Whether YAML keeps a text that begins with a digit as text."""
-    return any(one.isalpha() or one in "/%" for one in text) and not set(text) & set("{}[]:#,\"'")
+def _is_plain(text: str) -> bool:
+    """Whether YAML reads an unquoted text as that text, and no person as a number."""
+    if not text.strip("0123456789.") or set(text) & set("{}[],"):
+        return False
+    try:
+        return bool(yaml.safe_load(text) == text)
+    except yaml.YAMLError:
+        return False
 
 
 def _toml(value: Any) -> str:
@@ -123,7 +130,7 @@ class FieldList:
         if self.toml:
             shown = [f"`{name} = {_toml(one)}`" for one in examples]
         else:
-            shown = [f"`{name}: {_inline(one)}`" for one in examples]
+            shown = [f"`{name}: {inline(one)}`" for one in examples]
         return f"Example: {' or '.join(shown)}"
 
     def _is_leaf(self, path: Path) -> bool:
@@ -186,6 +193,7 @@ def variables() -> str:
         form = "true or false" if key == "strict" else form
         name = config.PREFIX + key.upper().replace("-", "_")
         rows.append((f"`{name}`", f"`{key}`, {form}"))
+    rows.append((f"`{TRACE_VARIABLE}`", "when set, an internal error shows its whole trace"))
     return table(("variable", "setting"), rows)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import capcheck
@@ -24,12 +25,25 @@ def markdown(hooks: Sequence[Callable[..., Any]] = hookspecs.HOOKS) -> str:
     return "\n\n".join(parts)
 
 
+def _first_line(found: object) -> str:
+    """The first paragraph of a docstring as one line; constants have none of their own."""
+    if not (callable(found) or inspect.ismodule(found)):
+        return ""
+    return " ".join((inspect.getdoc(found) or "").partition("\n\n")[0].split())
+
+
+def _listed(name: str, found: object) -> str:
+    text = _first_line(found)
+    return f"- `{name}`{': ' + text if text else ''}"
+
+
 def public_names() -> str:
-    """The names that `from capcheck import ...` gives, each with the first line of its text."""
-    lines = []
-    for name in sorted(capcheck.__all__, key=str.casefold):
-        found = getattr(capcheck, name)
-        text = inspect.getdoc(found) if callable(found) else ""
-        first = (text or "").strip().splitlines()[0] if text else ""
-        lines.append(f"- `{name}`{': ' + first if first else ''}")
-    return "\n".join(lines)
+    """The names that `from capcheck import ...` gives, each with what it is."""
+    names = sorted(capcheck.__all__, key=str.casefold)
+    return "\n".join(_listed(name, getattr(capcheck, name)) for name in names)
+
+
+def public_modules() -> str:
+    """The modules that plugins may use besides, each with what it is for."""
+    names = [f"capcheck.{name}" for name in sorted(capcheck.PUBLIC_MODULES)]
+    return "\n".join(_listed(name, import_module(name)) for name in names)

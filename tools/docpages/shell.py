@@ -3,7 +3,8 @@
 A fenced block with a title is a file:   ```yaml title="deploy/chat.yaml"
 A `console` block is a session: each line that begins with `$ ` is a command, what follows it is
 what it prints, both streams in the order of a terminal. A page's blocks run from top to bottom
-in one folder, which holds the page's files and a copy of the project's `specs/`.
+in one folder, which holds the page's files, a copy of the project's `specs/` and, as `.venv/bin`,
+the programs of this interpreter.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import NamedTuple
 _FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _TITLE = re.compile(r'\btitle="([^"]+)"')
 _PROMPT, _MORE = "$ ", "> "
+_CRASH = "Traceback (most recent call last)"
 _MARK = "\x1e"  # stands between the outputs of two commands
 
 
@@ -72,6 +74,9 @@ def run(session: str, folder: Path) -> str:
     printed = done.stdout.split(_MARK)
     if len(printed) != len(asked) + 1:
         raise RuntimeError(f"the shell gave up in {session!r}: {done.stdout}")
+    crashed = next((one for one in printed if _CRASH in one), None)
+    if crashed is not None:
+        raise RuntimeError(f"a command crashed in {session!r}: {crashed}")
     lines = []
     for command, output in zip(asked, printed, strict=False):
         lines.append(_PROMPT + command.replace("\n", f"\n{_MORE}"))
@@ -80,6 +85,8 @@ def run(session: str, folder: Path) -> str:
 
 
 def _set_up(folder: Path, files: Mapping[str, str], project: Path) -> None:
+    (folder / ".venv").mkdir()
+    (folder / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
     if (project / "specs").is_dir():
         shutil.copytree(project / "specs", folder / "specs")
     for name, text in files.items():
