@@ -112,7 +112,11 @@ def main() -> None:
             if one == "skip":
                 found = outcome.judged.get("kv-cache/one-request")
                 extra = found[0].result.reason if found else ""
-            print(f"{row['id']:9} {row.get('outcome', 'ok'):13} one-request {one:8} worst {worst:8}", *figures, extra)
+            print(
+                f"{row['id']:9} {row.get('outcome', 'ok'):13} one-request {one:8} worst {worst:8}",
+                *figures,
+                extra,
+            )
     print("started:", dict(sorted(worked.items())))
     print("failed, by a memory estimate:", dict(sorted(failed.items())))
     print("not judged because:", dict(reasons.most_common()))

@@ -62,9 +62,17 @@ def combine(judged: Sequence[Judged]) -> list[Judged]:
     verdicts = {one.verdict for one in found}
     if verdicts <= {"pass", "skip"}:
         return [_harmless(found)]
-    if all(len(one.ones) == 1 for one in found):
+    if _is_one_question(found):
         return [_one_place(found)]
     return _by_place(found, certain=verdicts == {"fail"})
+
+
+def _is_one_question(found: Sequence[_Alternative]) -> bool:
+    """Whether each alternative answers one thing: a margin, whatever it marks, or one place."""
+    if any(len(one.ones) > 1 for one in found):
+        return False
+    results = [one.ones[0].result for one in found if one.verdict in FOUND]
+    return all(one.left is not None for one in results) or len({one.at for one in results}) == 1
 
 
 def _harmless(found: Sequence[_Alternative]) -> Judged:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 from capcheck.case import Case
@@ -106,8 +107,6 @@ def _parts(case: Case, latency: str) -> str:
         except (Unknown, KeyError):
             continue
     if latency == "ttft":
-        try:
+        with suppress(Unknown, KeyError):
             shown.insert(0, f"prefill alone {show_seconds(case.value('prefill_seconds', terms))}")
-        except (Unknown, KeyError):
-            pass
     return ", ".join(shown)

@@ -51,18 +51,23 @@ class Generic(Engine):
     fallback = True
 
     def releases(self, text: str | None, why: str) -> tuple[Release, ...]:
+        """One release, or one for each accounting era."""
         return (Release(text or "any", ()),)
 
     def plan(self, site: Site) -> Plan:
+        """See `Engine.plan`."""
         return _plan(site)
 
     def ledger(self, case: Case, t: Terms) -> Ledger:
+        """See `Engine.ledger`."""
         return _ledger(case, t)
 
     def kv(self, case: Case) -> KvLayout:
+        """See `Engine.kv`."""
         return _kv(case)
 
     def write(self, change: Change, deployment: Deployment) -> Edit | None:
+        """See `Engine.write`."""
         name = NAMES.get(change.field)
         if name is None:
             return None
@@ -103,9 +108,7 @@ def _sequences(site: Site) -> Value[int]:
     return unknown(site.deployment.place_for("workload"), "no concurrency is declared")
 
 
-def _words(
-    site: Site, name: str, words: dict[str, str], otherwise: Value[str]
-) -> Value[str]:
+def _words(site: Site, name: str, words: dict[str, str], otherwise: Value[str]) -> Value[str]:
     given = site.deployment.text("engine", "args", name)
     if given is None or given.either("") == "auto":
         return otherwise

@@ -9,11 +9,12 @@ SMALL = 0.05 * GIB
 
 
 def gib(value: float) -> str:
+    """Bytes as GiB with one decimal."""
     return f"{value / GIB:.1f}"
 
 
 def band_words(left: Band) -> str:
-    """" (1.1 ... 1.8)"; empty when the figure is exact."""
+    """ " (1.1 ... 1.8)"; empty when the figure is exact."""
     return "" if left.is_exact else f" ({gib(left.low)} … {gib(left.high)})"
 
 

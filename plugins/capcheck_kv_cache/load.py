@@ -17,11 +17,14 @@ from capcheck_kv_cache.rules import FITS, NO_ENGINE, weights_over
 
 QUANTILE = 0.99  # of the sum over requests in flight, at one moment
 SIGMA = "kv_cache.length_sigma"  # spread of ln(length) where one figure is declared
-LOADED = FITS + """workload:
+LOADED = (
+    FITS
+    + """workload:
   prompt_tokens: {p50: 800, p95: 3000, max: 6000}
   output_tokens: {p50: 250, p95: 700, max: 2000}
   concurrency: 16
 """
+)
 
 
 def _declared(case: Case, name: str, t: Terms) -> Lengths:
@@ -72,7 +75,7 @@ def _capacity(case: Case, t: Terms) -> float:
     return max(0.0, case.ledger(t).kv) / layout.bytes_per_token
 
 
-def _need(case: Case, t: Terms, tokens: float, requests: float) -> float:
+def _need(case: Case, tokens: float, requests: float) -> float:
     """Bytes for that many live tokens; windows and states take what a request of them takes."""
     layout = case.kv()
     if not requests:
@@ -103,7 +106,7 @@ def declared_load(case: Case, t: Terms) -> Answer:
         return Skip("the weights alone do not fit: weights/fit")
     tokens = case.value("kv_demand_tokens", t)
     ledger = case.ledger(t)
-    need = _need(case, t, tokens, requests)
+    need = _need(case, tokens, requests)
 
     def words(verdict: Verdict, left: Band) -> Words:
         does = "exceeds" if verdict == "fail" else "may exceed"

@@ -37,6 +37,15 @@ def weights_over(case: Case, t: Terms) -> bool:
     return loaded > ledger.budget
 
 
+def nothing_left(case: Case) -> bool:
+    """Whether start-up takes more than the budget for sure: kv-cache/startup-peak says so, once."""
+    if case.ledger(case.terms()).kv >= 0:
+        return False
+    return (
+        case.spread_of(lambda terms: case.ledger(terms).kv, "left for the KV cache").band.high < 0
+    )
+
+
 def largest_length(case: Case, available: float) -> int:
     """The longest request that `available` bytes hold, as the engine estimates it."""
     layout = case.kv()
@@ -73,7 +82,9 @@ def request_margin(case: Case, t: Terms) -> Margin | Skip:
             f"{band_words(rest)}"
         )
         longest = largest_length(case, ledger.kv)
-        return Words(message, arithmetic, (f"about {show_count(longest)} tokens fit",) * bool(longest))
+        return Words(
+            message, arithmetic, (f"about {show_count(longest)} tokens fit",) * bool(longest)
+        )
 
     return Margin(ledger.kv, need, "B", length, words)
 
@@ -95,7 +106,7 @@ def one_request(case: Case, t: Terms) -> Answer:
     if not case.engine.fallback:
         if weights_over(case, case.terms()):
             return Skip("the weights alone do not fit: weights/fit")
-        if case.kv().block_bytes and case.ledger(case.terms()).kv < 0:
+        if case.kv().block_bytes and nothing_left(case):
             return Skip("start-up takes all that the weights leave: kv-cache/startup-peak")
     return request_margin(case, t)
 
@@ -140,9 +151,7 @@ def startup_peak(case: Case, t: Terms) -> Answer:
             )
         else:
             message = f"the start-up peak {does} what the weights leave"
-            arithmetic = (
-                f"{ledger_words(ledger)} = {gib(ledger.kv)} GiB left{band_words(left)}"
-            )
+            arithmetic = f"{ledger_words(ledger)} = {gib(ledger.kv)} GiB left{band_words(left)}"
         return Words(message, arithmetic)
 
     return Margin(have, need, "B", at, words)
@@ -200,6 +209,8 @@ def full_batch(case: Case, t: Terms) -> Answer:
     """Visible memory of all devices against the generic estimate."""
     if not case.engine.fallback:
         return Pass("the engine's own accounting judges")
+    if weights_over(case, case.terms()):
+        return Skip("the weights alone do not fit: weights/fit")
     plan = case.plan
     tokens = plan.max_request_tokens.get("the length of a request")
     sequences = plan.max_sequences.get("the number of sequences")

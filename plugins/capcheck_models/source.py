@@ -25,6 +25,7 @@ class Models:
         self._built: dict[str, Architecture] = {}
 
     def find(self, name: str, catalogue: Catalogue) -> FoundModel | None:
+        """See `ModelSource.find`."""
         match = _match(name, catalogue)
         if match.id is None:
             return None
@@ -45,9 +46,11 @@ class Models:
         return _stored(found, match, name)
 
     def near(self, name: str, catalogue: Catalogue) -> tuple[str, ...]:
+        """See `ModelSource.near`."""
         return _match(name, catalogue).near
 
     def build(self, config: Mapping[str, Any], name: str) -> FoundModel:
+        """See `ModelSource.build`."""
         try:
             built = architecture(config, name)
         except (UnknownFamily, BadConfig) as wrong:
@@ -64,9 +67,7 @@ def _match(name: str, catalogue: Catalogue) -> ModelMatch:
     return match
 
 
-def _as_upload(
-    built: Architecture, record: Mapping[str, Any], match: ModelMatch
-) -> Architecture:
+def _as_upload(built: Architecture, record: Mapping[str, Any], match: ModelMatch) -> Architecture:
     """The architecture with the sizes in which the upload is known to differ."""
     sizes = {
         key: value

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from capcheck import Case, Fail, Pass, Rule, Skip, Terms, rule
+from capcheck import Case, Fail, Margin, Pass, Rule, Skip, Terms, rule
 from capcheck.findings import Answer
-from capcheck_options.names import CHAT
+from capcheck_options.names import CHAT, NO_ENGINE
 
 HIGHEST = 0.97  # one report: 0.98 failed where 0.97 ran
 
@@ -20,6 +20,8 @@ HIGHEST = 0.97  # one report: 0.98 failed where 0.97 ran
 def conflict(case: Case, t: Terms) -> Answer:
     """What the engine refuses."""
     del t
+    if case.engine.fallback:
+        return Skip(NO_ENGINE)
     return case.legality("options/conflict")
 
 
@@ -28,13 +30,16 @@ def conflict(case: Case, t: Terms) -> Answer:
     title="The context length is one that the model supports",
     why="Engines refuse a length above what the model's configuration promises.",
     fix="Lower the length, or declare the rope scaling that extends it.",
-    fails=CHAT.replace("max_model_len: 8192", "max_model_len: 262144")
-    .replace("l40s", "h100-sxm5-80gb"),
+    fails=CHAT.replace("max_model_len: 8192", "max_model_len: 262144").replace(
+        "l40s", "h100-sxm5-80gb"
+    ),
     passes=CHAT,
 )
 def context_limit(case: Case, t: Terms) -> Answer:
     """What the engine refuses."""
     del t
+    if case.engine.fallback:
+        return Skip(NO_ENGINE)
     return case.legality("options/context-limit")
 
 
@@ -51,8 +56,14 @@ def context_limit(case: Case, t: Terms) -> Answer:
 def environment(case: Case, t: Terms) -> Answer:
     """What the engine decides, and /dev/shm for several devices."""
     del t
+    if not case.deployment.has("runtime"):
+        return Skip("nothing is said of what the server runs in")
+    if case.engine.fallback:
+        return Skip(NO_ENGINE)
     answer = case.legality("options/environment")
-    fails = list(answer) if isinstance(answer, tuple) and not isinstance(answer, Pass | Skip) else []
+    fails: list[Fail] = []
+    if not isinstance(answer, Margin | Fail | Pass | Skip):
+        fails += answer
     shm = case.deployment.text("runtime", "shm")
     if shm is not None and shm.known and case.plan.tensor.known:
         size = case.plan.tensor.get()
@@ -82,6 +93,8 @@ def environment(case: Case, t: Terms) -> Answer:
 def utilization(case: Case, t: Terms) -> Answer:
     """The share against 0.97."""
     del t
+    if case.engine.fallback:
+        return Skip(NO_ENGINE)
     policy = case.plan.memory
     share = policy.get("the memory share")
     if share.kind != "fraction of total":

@@ -85,9 +85,7 @@ def _stray_keys(one: Written, table: OptionTable, case: Case) -> tuple[Fail, ...
     return tuple(fail for fail in found if fail is not None)
 
 
-def _stray_key(
-    option: str, key: str, place: Place, table: OptionTable, case: Case
-) -> Fail | None:
+def _stray_key(option: str, key: str, place: Place, table: OptionTable, case: Case) -> Fail | None:
     """A key that is none, or none of this release; some releases drop what they do not know."""
     standing = table.resolve_key(option, key, release_of(case))
     if standing.verdict in ("known", "unsure"):

@@ -66,7 +66,9 @@ def evidence(case: Case, t: Terms) -> Answer:
     if case.deployment.has("evaluation"):
         return Pass()
     if case.deployment.format != "capcheck/v1":
-        return Skip("only a capcheck/v1 spec carries an evaluation; `from:` builds one on this file")
+        return Skip(
+            "only a capcheck/v1 spec carries an evaluation; `from:` builds one on this file"
+        )
     at = model.scheme if scheme.seen in ("written", "online") else case.model
     return Fail(
         at,

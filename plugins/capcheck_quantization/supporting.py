@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from capcheck import Case, Scheme, Support, Unknown, Value
 from capcheck.physics.memory import Split
@@ -14,7 +15,7 @@ from .shapes import shape_problems
 SUPPORTED, DIVISIBLE = "quantization/supported", "sharding/divisible"
 
 
-def _support(rule: str, problem: Problem, at: Value[object], scheme: Scheme | None) -> Support:
+def _support(rule: str, problem: Problem, at: Value[Any], scheme: Scheme | None) -> Support:
     doubt = "" if problem.sure else "it depends on what is not known of the release or the upload"
     if scheme is not None and scheme.is_guess:
         doubt = "the scheme was not read from the checkpoint's own configuration"

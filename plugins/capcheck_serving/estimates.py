@@ -22,26 +22,31 @@ def _tpot_residual(case: Case, t: Terms) -> float:
 
 @estimate("prefill_seconds", unit="s", basis="one median prompt, idle")
 def prefill_seconds(case: Case, t: Terms) -> float:
+    """Seconds of one median prompt on an idle replica."""
     return state(case).prefill_seconds * t.read("serving.ttft_residual")
 
 
 @estimate("ttft_seconds", unit="s", basis=f"median {LOAD}")
 def ttft_seconds(case: Case, t: Terms) -> float:
+    """Median time to first token, seconds."""
     return state(case).ttft_median_seconds * _ttft_residual(case, t)
 
 
 @estimate("ttft_seconds_mean", unit="s", basis=f"mean {LOAD}")
 def ttft_seconds_mean(case: Case, t: Terms) -> float:
+    """Mean time to first token, seconds."""
     return state(case).ttft_mean_seconds * _ttft_residual(case, t)
 
 
 @estimate("tpot_seconds", unit="s", basis=f"median {LOAD}")
 def tpot_seconds(case: Case, t: Terms) -> float:
+    """Median time per output token, seconds."""
     return state(case).tpot_seconds * _tpot_residual(case, t)
 
 
 @estimate("tpot_seconds_mean", unit="s", basis=f"mean {LOAD}")
 def tpot_seconds_mean(case: Case, t: Terms) -> float:
+    """Mean time per output token, seconds."""
     return state(case).tpot_seconds * _tpot_residual(case, t)
 
 
@@ -75,11 +80,13 @@ TAILS = tuple(
 
 @estimate("output_tokens_per_second_replica", unit="tokens/s", basis=LOAD)
 def throughput(case: Case, t: Terms) -> float:
+    """Output tokens a second of one replica."""
     return state(case).output_tokens_per_second * t.read("serving.throughput_residual")
 
 
 @estimate("requests_per_second_replica", unit="1/s", basis="most that one replica completes")
 def capacity(case: Case, t: Terms) -> float:
+    """Requests a second that one replica completes at most."""
     made = state(case)
     most = made.requests_per_second / min(made.saturation, 1.0) if made.saturation else 0.0
     return most * t.read("serving.throughput_residual")
@@ -87,29 +94,34 @@ def capacity(case: Case, t: Terms) -> float:
 
 @estimate("decode_batch", unit="requests", basis=f"{LOAD}, per data-parallel rank")
 def decode_batch(case: Case, t: Terms) -> float:
+    """Requests that decode at once on one data-parallel rank."""
     del t
     return state(case).decode_batch
 
 
 @estimate("saturation", unit="1", basis="demand over what a replica admits or completes")
 def saturation(case: Case, t: Terms) -> float:
+    """Demand over what a replica admits or completes."""
     return state(case).saturation / t.read("serving.throughput_residual")
 
 
 @estimate("bandwidth_share", unit="share", basis=f"of the peak, {LOAD}")
 def bandwidth_share(case: Case, t: Terms) -> float:
+    """Memory bandwidth in use over the peak."""
     del t
     return state(case).bandwidth_utilization
 
 
 @estimate("compute_share", unit="share", basis=f"of the peak, {LOAD}")
 def compute_share(case: Case, t: Terms) -> float:
+    """FLOP/s in use over the peak."""
     del t
     return state(case).compute_utilization
 
 
 @estimate("interconnect_share", unit="share", basis=f"of a decode step, {LOAD}")
 def interconnect_share(case: Case, t: Terms) -> float:
+    """Share of a decode step that communication takes."""
     del t
     parts = state(case).parts
     return parts.interconnect / parts.seconds if parts.seconds else 0.0
@@ -117,6 +129,7 @@ def interconnect_share(case: Case, t: Terms) -> float:
 
 @estimate("memory_share", unit="share", basis="requests in flight over those the KV cache holds")
 def memory_share(case: Case, t: Terms) -> float:
+    """Demand over capacity where the KV cache is what limits."""
     del t
     made = state(case)
     return min(made.saturation, 1.0) if made.limited_by == "kv cache" else 0.0

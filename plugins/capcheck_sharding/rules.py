@@ -17,6 +17,7 @@ engine:
   version: "0.11.0"
   args: {tensor_parallel_size: 2, max_model_len: 16384}
 """
+LAYOUT = "no engine is named: the devices decide the layout"
 MOST_OVER_PCIE = 4  # beyond it throughput no longer grows: 0.93 to 1.24 from 4 to 8 devices
 WIDE = """
 apiVersion: capcheck/v1
@@ -44,6 +45,8 @@ engine:
 def divisible(case: Case, t: Terms) -> Answer:
     """What the engine and the quantization method refuse."""
     del t
+    if case.engine.fallback:
+        return Skip(LAYOUT)
     case.plan.tensor.get("tensor_parallel_size")
     case.model.get("model")
     return case.legality("sharding/divisible")
@@ -62,7 +65,7 @@ def devices(case: Case, t: Terms) -> Answer:
     """TP x PP x DP against devices x nodes."""
     del t
     if case.engine.fallback:
-        return Skip("no engine is named: the devices decide the layout")
+        return Skip(LAYOUT)
     count = case.deployment.count("hardware", "count")
     if count is None:
         return Skip("the number of devices is not given")
@@ -108,7 +111,7 @@ def kv_replicated(case: Case, t: Terms) -> Answer:
     """KV heads against tensor parallel size."""
     del t
     if case.engine.fallback:
-        return Skip("no engine is named: the devices decide the layout")
+        return Skip(LAYOUT)
     size = case.plan.tensor
     tensor = size.get("tensor_parallel_size") // max(1, case.plan.context.get())
     model = case.model.get("model").architecture
@@ -137,14 +140,17 @@ def kv_replicated(case: Case, t: Terms) -> Answer:
     why="Every layer ends in an all-reduce: over PCIe or the network it takes several times as "
     "long as within the fast link's domain.",
     fix="Keep tensor parallelism within one node and domain; use pipeline parallelism across.",
-    fails=SHARDED.replace("h100-sxm5-80gb, count: 2", "l40s, count: 8")
-    .replace("size: 2", "size: 8"),
+    fails=SHARDED.replace("h100-sxm5-80gb, count: 2", "l40s, count: 8").replace(
+        "size: 2", "size: 8"
+    ),
     passes=SHARDED,
     severity="warning",
 )
 def crosses_domain(case: Case, t: Terms) -> Answer:
     """Tensor parallel size against devices per node and the link's domain."""
     del t
+    if case.engine.fallback:
+        return Skip(LAYOUT)
     size = case.plan.tensor
     tensor = size.get("tensor_parallel_size")
     if tensor == 1:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import math
 
 from capcheck import Architecture, Case, Line, Terms
-from capcheck.physics.activations import forward_bytes, sampler_bytes, vision_kept_bytes, vision_peak_bytes
+from capcheck.physics.activations import (
+    forward_bytes,
+    sampler_bytes,
+    vision_kept_bytes,
+    vision_peak_bytes,
+)
 
 
 def lines(case: Case, t: Terms, stage_layers: int) -> list[Line]:
@@ -30,7 +35,7 @@ def lines(case: Case, t: Terms, stage_layers: int) -> list[Line]:
         peaks[f"sampler ({rows:,} sequences)"] = sampler
     kept = 0.0
     if _profiles_images(case, model):
-        images, kept = _encoder(case, t, model, tokens, tensor)
+        images, kept = _encoder(t, model, tokens, tensor)
         peaks["image encoder"] = images
     name, peak = max(peaks.items(), key=lambda item: item[1])
     return [
@@ -50,9 +55,7 @@ def _profiles_images(case: Case, model: Architecture) -> bool:
     return model.vision is not None and not off and not (limit and limit.either(1) == 0)
 
 
-def _encoder(
-    case: Case, t: Terms, model: Architecture, tokens: int, tensor: int
-) -> tuple[float, float]:
+def _encoder(t: Terms, model: Architecture, tokens: int, tensor: int) -> tuple[float, float]:
     """(transient, kept) bytes of profiling the largest images the encoder budget allows."""
     vision = model.vision
     if vision is None:

@@ -40,47 +40,60 @@ class Vllm(Engine):
 
     @property
     def options(self) -> OptionTable:
+        """The table of every release."""
         return TABLE
 
     def releases(self, text: str | None, why: str) -> tuple[Release, ...]:
+        """One release, or one for each accounting era."""
         return releases(text, why)
 
     def model_name(self, deployment: Deployment) -> Value[str] | None:
+        """`model`, or the word after `serve`."""
         reader = OptionReader(deployment, TABLE, None)
         return deployment.text(*reader.path("model")) or deployment.text(*reader.path("model_tag"))
 
     def online_quantization(self, deployment: Deployment) -> Value[str] | None:
+        """The `quantization` option."""
         reader = OptionReader(deployment, TABLE, None)
         return deployment.text(*reader.path("quantization"))
 
     def plan(self, site: Site) -> Plan:
+        """See `Engine.plan`."""
         return Planner(site).plan()
 
     def ledger(self, case: Case, t: Terms) -> Ledger:
+        """See `Engine.ledger`."""
         return memory.ledger(case, t)
 
     def kv(self, case: Case) -> KvLayout:
+        """See `Engine.kv`."""
         stage = memory.worst_stage(case)
-        return pages.layout(case, stage.index, stage.sizes)
+        return pages.layout(case, stage.number, stage.sizes)
 
     def load_peak(self, case: Case, t: Terms) -> float | None:
+        """See `Engine.load_peak`."""
         return memory.load_peak(case, t)
 
     def supports(self, case: Case) -> Iterable[Support]:
+        """See `Engine.supports`."""
         from capcheck_vllm.legality import supports
 
         return supports(case)
 
     def write(self, change: Change, deployment: Deployment) -> Edit | None:
+        """See `Engine.write`."""
         return write(change, deployment)
 
     def launch(self, words: Sequence[Word], image: Image | None) -> Launch | None:
+        """See `Engine.launch`."""
         return launching.launch(words, image)
 
     def image(self, reference: str) -> Image | None:
+        """See `Engine.image`."""
         return launching.image(reference)
 
     def facts(self, case: Case) -> Mapping[str, Any]:
+        """Generation, and whether memory is shared with the CPU."""
         stated = case.plan.extra
         return {
             "generation": "v1" if stated["v1"].either(True) else "v0",

@@ -50,7 +50,9 @@ def vocabulary(case: Case) -> Iterator[Support]:
     """The vocabulary, padded to 64."""
     model = case.model.get("model").architecture
     padded = -(-model.vocabulary // VOCABULARY_PADDING) * VOCABULARY_PADDING
-    yield _divides(case.plan.tensor, padded, "rows of the padded vocabulary", ("use a power of two",))
+    yield _divides(
+        case.plan.tensor, padded, "rows of the padded vocabulary", ("use a power of two",)
+    )
 
 
 def vision_heads(case: Case) -> Iterator[Support]:
@@ -84,9 +86,7 @@ def context(case: Case) -> Iterator[Support]:
         return
     tokens = length.get("max_model_len")
     override = case.deployment.text("engine", "env", "VLLM_ALLOW_LONG_MAX_MODEL_LEN")
-    scaled = any(
-        case.deployment.has(*ARGS, name) for name in ("hf_overrides", "rope_scaling")
-    )
+    scaled = any(case.deployment.has(*ARGS, name) for name in ("hf_overrides", "rope_scaling"))
     if scaled:
         return
     allowed = override is not None and override.either("1") not in ("0", "")
@@ -116,7 +116,8 @@ def batching(case: Case) -> Iterator[Support]:
     at: Value[Any] = batched if batched.origin.kind == "written" else plan.max_sequences
     yield Support(
         CONFLICT, tokens >= sequences, at,
-        f"max_num_batched_tokens {show_count(tokens)} is below max_num_seqs {show_count(sequences)}",
+        f"max_num_batched_tokens {show_count(tokens)} is below max_num_seqs "
+        f"{show_count(sequences)}",
         (f"max_num_batched_tokens: {max(2048, sequences)}",),
     )  # fmt: skip
     if not plan.chunked_prefill.get("enable_chunked_prefill"):
@@ -158,7 +159,11 @@ def service_name(case: Case) -> Iterator[Support]:
     """A Service called vllm injects VLLM_PORT, which vLLM reads as its own."""
     services = case.deployment.fields.get(("runtime", "services"))
     links = case.deployment.flag("runtime", "service_links")
-    if services is None or not services.known or (links is not None and links.either(True) is False):
+    if (
+        services is None
+        or not services.known
+        or (links is not None and links.either(True) is False)
+    ):
         return
     names = case.deployment.text("runtime", "services")
     own = case.deployment.text("engine", "env", "VLLM_PORT")

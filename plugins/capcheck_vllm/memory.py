@@ -15,7 +15,7 @@ from capcheck_vllm.weights import draft_bytes, lora_bytes, stage_bytes
 class Stage(NamedTuple):
     """One pipeline stage: which, of what sizes, and its bytes of weights."""
 
-    index: int
+    number: int  # from 0
     sizes: tuple[int, ...]
     weights: float
 
@@ -71,7 +71,7 @@ def worst_stage(case: Case) -> Stage:
     budget = case.visible_bytes(case.terms()) * _share(case)
 
     def blocks(stage: Stage) -> float:
-        return (budget - stage.weights) / max(stage_block_bytes(case, stage.index, sizes), 1.0)
+        return (budget - stage.weights) / max(stage_block_bytes(case, stage.number, sizes), 1.0)
 
     return min(stages, key=blocks)
 
@@ -100,7 +100,7 @@ def ledger(case: Case, t: Terms) -> Ledger:
     budget = policy.amount if fixed else math.ceil(visible * policy.amount)
     words = "kv_cache_memory_bytes" if fixed else f"{visible / GIB:.1f} GiB x {policy.amount:.2f}"
     lines = [weights_line(case, t, stage), *_more_weights(case, stage)]
-    lines += activation.lines(case, t, stage.sizes[stage.index])
+    lines += activation.lines(case, t, stage.sizes[stage.number])
     lines += _runtime(case, t, stage)
     if fixed:
         lines = [line._replace(inside_budget=False) for line in lines]
@@ -110,9 +110,9 @@ def ledger(case: Case, t: Terms) -> Ledger:
 def _more_weights(case: Case, stage: Stage) -> list[Line]:
     split = split_of(case)
     model = case.model.get("model").architecture
-    layers = stage_layers(model.layers, split.pipeline, stage.index, stage.sizes)
+    layers = stage_layers(model.layers, split.pipeline, stage.number, stage.sizes)
     dtype = case.plan.weight_dtype.get("dtype")
-    last = stage.index == split.pipeline - 1
+    last = stage.number == split.pipeline - 1
     draft = draft_bytes(case, split, dtype) if last else 0.0
     return [
         Line("draft model", draft, "load", True),
@@ -128,7 +128,7 @@ def _runtime(case: Case, t: Terms, stage: Stage) -> list[Line]:
     sizes = captured(case)
     if sizes:
         graphs = t.read("vllm.graph_base_bytes")
-        graphs += t.read("vllm.graph_bytes_per_layer") * sizes * stage.sizes[stage.index]
+        graphs += t.read("vllm.graph_bytes_per_layer") * sizes * stage.sizes[stage.number]
         flag = case.deployment.text("engine", "env", "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS")
         inside = defaults.graphs_in_budget(version, flag.either(None) if flag else None)
         lines.append(Line("CUDA graphs", graphs, "capture", inside, f"{sizes} batch sizes"))
@@ -163,7 +163,5 @@ def load_peak(case: Case, t: Terms) -> float | None:
     towers = keeps_towers(case)
     factor = t.read("vllm.weights_factor", scheme="none", seen="config")
     return factor * stage_bytes(
-        case, model.architecture, None, split, stage.index, stage.sizes, dtype, towers=towers
+        case, model.architecture, None, split, stage.number, stage.sizes, dtype, towers=towers
     )
-
-

@@ -131,9 +131,7 @@ def _unify(case: Case, found: Sequence[Kind], block: int) -> list[_Paged]:
             tokens[kind] *= int(ratio)
     if not attention:
         page = max(_state_bytes(case, kind) for kind in states)
-    return [
-        _Paged(kind, 0 if kind.cache.kind == "state" else tokens[kind], page) for kind in found
-    ]
+    return [_Paged(kind, 0 if kind.cache.kind == "state" else tokens[kind], page) for kind in found]
 
 
 def _threshold(version: tuple[int, ...]) -> float | None:
@@ -159,7 +157,7 @@ def _request_pages(case: Case, paged: _Paged, in_flight: Callable[[], int]) -> C
     if cache.kind == "state":
         tokens = case.plan.draft_tokens
         spec = tokens.either(0) if tokens is not None and case.plan.draft is not None else 0
-        return lambda length: 1 + int(spec or 0)
+        return lambda _: 1 + int(spec or 0)
     if cache.kind == "sliding" and cache.window:
         flight = in_flight()
         return lambda length: kv.sliding_blocks(cache.window, flight, length, block)
@@ -179,7 +177,7 @@ def layout(case: Case, stage: int, sizes: Sequence[int]) -> KvLayout:
     if stage == len(sizes) - 1:
         found += _draft_kinds(case)
     if not found:
-        return KvLayout(1, 0.0, 0.0, lambda tokens: 0, lambda blocks: 0.0, "no KV cache")
+        return KvLayout(1, 0.0, 0.0, lambda _: 0, lambda _: 0.0, "no KV cache")
     paged = _unify(case, found, block_tokens(case))
     words = f"{sum(kind.layers for kind in found)} layers"
     if len({(one.tokens, one.page) for one in paged}) == 1 and len(found) == 1:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from capcheck import Accelerator, MemoryPolicy, Model, Plan, Release, Site, Value, default, derived
@@ -130,9 +129,7 @@ class Planner:
             if not (length.known and chunked.known):
                 return self._from("the length is not known", ())
             vision = self.model is not None and self.model.architecture.vision is not None
-            tokens = defaults.v0_batched_tokens(
-                self.version, chunked.get(), length.get(), vision
-            )
+            tokens = defaults.v0_batched_tokens(self.version, chunked.get(), length.get(), vision)
             return self.read.count("max_num_batched_tokens", tokens, self.why)
         if missing is not None:
             return missing
@@ -217,8 +214,7 @@ class Planner:
             found = read.deployment.text(*read.path(name, *more))
             if found is not None:
                 return found
-        method = read.deployment.text(*read.path("speculative_config", "method"))
-        return method
+        return read.deployment.text(*read.path("speculative_config", "method"))
 
     def draft_tokens(self, draft: Value[str] | None) -> Value[int] | None:
         """Tokens that one step proposes."""
@@ -247,9 +243,7 @@ class Planner:
         found: dict[str, Value[Any]] = {
             name: read.flag(name, otherwise, why) for name, otherwise in flags.items()
         }
-        found["async_scheduling"] = read.flag(
-            "async_scheduling", self.version >= (0, 14, 0), why
-        )
+        found["async_scheduling"] = read.flag("async_scheduling", self.version >= (0, 14, 0), why)
         found["block_size"] = read.count("block_size", 0, why)
         found["max_lora_rank"] = read.count("max_lora_rank", 16, why)
         found["max_loras"] = read.count("max_loras", 1, why)
@@ -268,24 +262,9 @@ class Planner:
         if runner.known and runner.get() != "auto":
             return runner.map(lambda word: word == "pooling")
         if task.known and task.get() not in ("auto", "generate"):
-            return task.map(lambda word: word in ("embed", "embedding", "score", "classify", "reward"))
+            return task.map(
+                lambda word: word in ("embed", "embedding", "score", "classify", "reward")
+            )
         name = self.model.name.lower() if self.model is not None else ""
         embeds = any(word in name for word in ("embedding", "reranker", "-embed", "bge-", "gte-"))
         return derived(embeds, read.place, "the model's name")
-
-
-def image_limit(reader: OptionReader) -> int | None:
-    """Images per prompt that the deployment allows; None when it does not say."""
-    found = reader.deployment.count(*reader.path("limit_mm_per_prompt", "image"))
-    return found.either(None) if found is not None else None
-
-
-def capture_count(case_plan: Plan, version: tuple[int, ...], capability: float | None) -> int:
-    """Batch sizes that CUDA graphs are captured for; 0 when eager."""
-    if not case_plan.graphs.get():
-        return 0
-    return defaults.capture_sizes(version, case_plan.max_sequences.get(), capability)
-
-
-def ceil_div(amount: float, size: float) -> int:
-    return math.ceil(amount / size)

@@ -61,9 +61,11 @@ class Weighing:
         return sum(memory.allocated(size) for size in self.packing.allocations(scheme, shard))
 
     def layers(self, layers: Sequence[Layer], first: int = 0) -> float:
+        """Bytes of consecutive layers; `first` is the number of the first one."""
         return memory.layers_bytes(layers, first, self.tensor, alike=self.alike)
 
     def outer(self, tensors: Sequence[Tensor]) -> float:
+        """Bytes of tensors outside of the layers."""
         return sum(self.tensor(tensor, None) for tensor in tensors)
 
 
@@ -149,4 +151,4 @@ def lora_bytes(case: Case, layers: Sequence[Layer], split: Split) -> float:
                 into = memory.rank_into(tensor, split)
                 outs = [memory.part_out(part, tensor, split) for part in tensor.parts]
                 features += len(outs) * into + sum(outs)
-    return features * rank * adapters * 2.0
+    return float(features * rank * adapters * 2.0)

@@ -21,9 +21,7 @@ WORDS = {"fp8_e4m3": "fp8", "bf16": "bfloat16", "fp16": "float16"}
 
 def spelled(name: str, deployment: Deployment) -> str:
     """The option with dashes where the user's own options have them."""
-    words = [
-        value.origin.word for path, value in deployment.fields.items() if path[:2] == ARGS
-    ]
+    words = [value.origin.word for path, value in deployment.fields.items() if path[:2] == ARGS]
     if any(word.startswith("--") for word in words):
         return "--" + name.replace("_", "-")
     if any("-" in word for word in words) and not any("_" in word for word in words):
@@ -40,7 +38,13 @@ def write(change: Change, deployment: Deployment) -> Edit | None:
     if change.field == "graphs":
         text = "false" if to else "true"
     else:
-        text = WORDS.get(to, to) if isinstance(to, str) else f"{to:g}" if isinstance(to, float) else str(to)
+        text = (
+            WORDS.get(to, to)
+            if isinstance(to, str)
+            else f"{to:g}"
+            if isinstance(to, float)
+            else str(to)
+        )
     reader = OptionReader(deployment, TABLE, None)
     name = spelled(option, deployment)
     words = f"{name} {text}" if name.startswith("--") else f"{name}: {text}"

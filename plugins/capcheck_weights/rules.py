@@ -30,6 +30,7 @@ evaluation:
 
 
 def gib(value: float) -> str:
+    """Bytes as GiB with one decimal."""
     return f"{value / GIB:.1f}"
 
 
@@ -67,10 +68,11 @@ def fit(case: Case, t: Terms) -> Answer:
         does = "do not fit" if verdict == "fail" else "may not fit"
         part = case.accelerator.get()
         message = f"the weights of {model.name} {does} {part.name}"
-        room = ledger.budget_words or gib(have)
-        arithmetic = f"{parts} on each of {case.plan.devices} devices; {room} = {gib(have)} GiB"
-        if case.plan.devices == 1:
-            arithmetic = f"{parts}; {room} = {gib(have)} GiB"
+        room = total = f"{gib(have)} GiB"
+        if ledger.budget_words and ledger.budget_words != total:
+            room = f"{ledger.budget_words} = {total}"
+        each = f" on each of {case.plan.devices} devices" if case.plan.devices > 1 else ""
+        arithmetic = f"{parts}{each}; {room}"
         return Words(message, f"{arithmetic}, {gib(have - need)} left{_around(left)}")
 
     return Margin(have, need, "B", case.model, words)

@@ -53,8 +53,11 @@ def tail_objective(case: Case, t: Terms) -> Answer:
             at = case.deployment.place_for("objectives", name)
             stated = " and ".join(sorted(keys))
             fails.append(
-                Fail(at, f"the {name} objective is stated as {stated} only",
-                     help=(f"add {name}: p99",))  # fmt: skip
+                Fail(
+                    at,
+                    f"the {name} objective is stated as {stated} only",
+                    help=(f"add {name}: p99",),
+                )
             )
     return tuple(fails) if fails else Pass()
 
@@ -88,14 +91,20 @@ def class_fit(case: Case, t: Terms) -> Answer:
     if kind == "batch":
         if plan.draft is not None:
             fails.append(
-                Fail(plan.draft, "speculation costs throughput in saturated batch work",
-                     help=("drop the speculative options",))  # fmt: skip
+                Fail(
+                    plan.draft,
+                    "speculation costs throughput in saturated batch work",
+                    help=("drop the speculative options",),
+                )
             )
         sequences = plan.max_sequences.either(None)
         if sequences is not None and sequences < 64 and not case.engine.fallback:
             fails.append(
-                Fail(plan.max_sequences, f"batch work with at most {sequences} sequences leaves "
-                     "the device idle", help=("128 to 256 sequences where memory allows",))  # fmt: skip
+                Fail(
+                    plan.max_sequences,
+                    f"batch work with at most {sequences} sequences leaves the device idle",
+                    help=("128 to 256 sequences where memory allows",),
+                )
             )
         if plan.prefix_caching.either(True) is False and not case.engine.fallback:
             fails.append(Fail(plan.prefix_caching, "prefix caching is off for batch work"))
@@ -104,8 +113,12 @@ def class_fit(case: Case, t: Terms) -> Answer:
         batch = concurrency.either(None) if concurrency is not None else None
         if batch is not None and batch > LARGEST_BATCH_WITH_SPECULATION:
             fails.append(
-                Fail(plan.draft, f"at {batch:g} requests in flight speculation no longer lowers the "
-                     "time per token", help=("measure with and without it",))  # fmt: skip
+                Fail(
+                    plan.draft,
+                    f"at {batch:g} requests in flight speculation no longer lowers the "
+                    "time per token",
+                    help=("measure with and without it",),
+                )
             )
     return tuple(fails) if fails else Pass()
 

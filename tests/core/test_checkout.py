@@ -12,7 +12,9 @@ CHECKOUT = Path(__file__).parents[2]
 
 
 def test_schemas_are_found() -> None:
-    assert {"deployment", "report", "config", "terms", "accelerator", "model"} <= set(schema_names())
+    assert {"deployment", "report", "config", "terms", "accelerator", "model"} <= set(
+        schema_names()
+    )
     packaged = Path(capcheck.__file__).parent / "_schemas"
     assert root() == (packaged if packaged.is_dir() else CHECKOUT / "schemas")
 

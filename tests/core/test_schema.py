@@ -388,8 +388,9 @@ WRONG = [
     (
         "runtime: {shm: 16 parsecs}\n",
         "16 parsecs",
-        "runtime.shm is '16 parsecs': expected a size such as 24GB, 24GiB or 24Gi",
-        "",
+        "runtime.shm is '16 parsecs': expected text that matches "
+        "^(default|memory|[0-9][0-9.]* ?([kKmMgGtT]i?[bB]?|[bB])?)$",
+        "default, memory, or a size such as 16GiB",
     ),
 ]
 
