@@ -112,11 +112,12 @@ def print_processes(paths: Sequence[Path], runs: int) -> None:
 
 
 def print_deployments(paths: Sequence[Path]) -> None:
-    """What each deployment takes inside one process: reading apart from resolving and checking."""
+    """What each deployment takes inside one process: resolving, checking, its part of a report."""
     from capcheck.config import Settings
     from capcheck.files import root_of
     from capcheck.plugins import Plugins
     from capcheck.session import Session
+    from capcheck.summing import deployment_report
 
     started = time.perf_counter()
     session = Session(Plugins(), Settings(), root_of(paths[0]))
@@ -126,10 +127,11 @@ def print_deployments(paths: Sequence[Path]) -> None:
     found: list[tuple[float, str]] = []
     for draft in drafts:
         begun = time.perf_counter()
-        session.check(session.resolve(draft))
+        outcome = session.check(session.resolve(draft))
+        deployment_report(outcome.resolved, (), session.guard)
         found.append((time.perf_counter() - begun, draft.name))
     print(f"one process: {(ready - started) * 1000:.0f} ms to load the plugins, ", end="")
-    print(f"{(read - ready) * 1000:.0f} ms to read {len(drafts)} deployments")
+    print(f"{(read - ready) * 1000:.0f} ms to read {len(drafts)} deployment(s)")
     if not found:
         return
     later = sorted(found[1:]) or found

@@ -102,7 +102,7 @@ class Plugins:
             ]
         for name, caller in self._callers[hook]:
             try:
-                found = [item for part in caller(**arguments) for item in part]
+                found = [item for part in caller(**arguments) for item in _listed(part)]
             except RAISED as error:
                 self.guard.fault(name, f"{hook}: {describe(error)}")
                 continue
@@ -210,6 +210,13 @@ class Plugins:
     def extensions(self) -> Mapping[str, Extension]:
         """Plugins' parts of the deployment schema, by key."""
         return self.unique("capcheck_spec_extensions", lambda one: (one.key,))
+
+
+def _listed(part: Any) -> Iterable[Any]:
+    """What a hook returned, item by item. Raises TypeError for what is no list."""
+    if isinstance(part, (str, bytes)) or not isinstance(part, Iterable):
+        raise TypeError(f"gave {type(part).__name__}, not a list")
+    return part
 
 
 def _expected(hook: str) -> str:

@@ -16,6 +16,7 @@ from capcheck_kubernetes.nodes import child, items
 from capcheck_kubernetes.workloads import Workload
 
 NODES_OPTION = "nnodes"
+JOINED_BY = "RAY_ADDRESS"  # a variable that makes the server part of a cluster that runs already
 # Options that say that other pods hold a part of the same engine.
 SPREAD_OPTIONS = frozenset({
     "node_rank", "headless", "data_parallel_address", "data_parallel_rank",
@@ -47,7 +48,7 @@ def extent(container: Container, run: Run) -> Extent:
     nodes = run.started.fields.get((*ARGS, NODES_OPTION))
     if nodes is not None:
         return alone._replace(nodes=nodes, replicas=_engines(workload, nodes))
-    if spreads(run):
+    if JOINED_BY in container.environment.values or spreads(run):
         why = "other pods may hold a part of the same engine"
         return alone._replace(nodes=unknown(run.started.place, why))
     return alone

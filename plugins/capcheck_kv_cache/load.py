@@ -87,8 +87,8 @@ def _need(case: Case, tokens: float, requests: float) -> float:
 @rule(
     "kv-cache/declared-load",
     title="The declared traffic fits the KV cache",
-    why="When the live tokens of the requests in flight exceed the KV cache, requests are preempted "
-    "and computed again, or wait: latency breaks first, throughput next.",
+    why="When the live tokens of the requests in flight exceed the KV cache, requests are "
+    "preempted and computed again, or wait: latency breaks first, throughput next.",
     fix="Use an FP8 KV cache, more memory or devices, fewer requests per replica, or shorter "
     "contexts.",
     fails=LOADED.replace("concurrency: 16", "concurrency: 64").replace("p50: 800", "p50: 2800"),
@@ -114,8 +114,8 @@ def declared_load(case: Case, t: Terms) -> Answer:
         message = f"the declared load {does} the KV cache"
         arithmetic = (
             f"{requests:.0f} requests x {one.mean:,.0f} live tokens, at 99 % of moments below "
-            f"{show_count(tokens)} = {gib(need)} GiB; {ledger_words(ledger)} = {gib(ledger.kv)} GiB "
-            f"left, {_distance(case, t, prompt, output, requests)}"
+            f"{show_count(tokens)} = {gib(need)} GiB; {ledger_words(ledger)} = "
+            f"{gib(ledger.kv)} GiB left, {_distance(case, t, prompt, output, requests)}"
         )
         del left
         return Words(message, arithmetic)

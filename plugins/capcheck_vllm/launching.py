@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from capcheck.embedded import Word
 
 MODEL = "model"
+OTHER_SERVER = "--omni"  # `vllm serve` then starts vLLM-Omni, with options of its own
 SERVE_ENTRY_POINT = (0, 12, 0)  # vllm/vllm-openai: api_server before, `vllm serve` since
 
 # Options that no other engine has under this name.
@@ -54,6 +55,8 @@ def launch(words: Sequence[Word], image: Image | None) -> Launch | None:
     image's entry point.
     """
     texts = [word.text for word in words]
+    if OTHER_SERVER in texts:
+        return None
     at = _after_start(texts)
     if image is None:
         return None if at is None else _launch(words, *at)

@@ -54,6 +54,7 @@ def test_commands_that_start_the_server(line: str, arguments: list[str], positio
         "python3 -m sglang.launch_server --model m", "python3 -m vllm.collect_env", "python3 -m",
         "bash /vllm-workspace/examples/online_serving/multi-node-serving.sh leader", "env A=1",
         "pip install vllm==0.11.0", "docker run vllm/vllm-openai vllm serve m", "A=b",
+        "vllm serve m --omni",
     ],
 )  # fmt: skip
 def test_commands_that_do_not(line: str) -> None:
