@@ -120,9 +120,17 @@ def deployment_report(
 
 
 def binding_of(bands: Mapping[str, Band]) -> str:
-    """The constraint that is closest to its limit, by the estimates named `<it>_share`."""
-    shares = {name: bands[f"{name}_share"].mid for name in CONSTRAINTS if f"{name}_share" in bands}
-    return max(shares, key=lambda name: shares[name], default="")
+    """The constraint that is closest to its limit.
+
+    By the estimates named `<it>_share`, of the load; without a load by `<it>_floor_share`, of what
+    the objectives ask for.
+    """
+    for ending in ("share", "floor_share"):
+        names = {name: f"{name}_{ending}" for name in CONSTRAINTS}
+        shares = {name: bands[made].mid for name, made in names.items() if made in bands}
+        if shares:
+            return max(shares, key=lambda name: shares[name])
+    return ""
 
 
 def summary(

@@ -62,7 +62,10 @@ def saturated(case: Case, t: Terms) -> Answer:
     rate = request_rate(case.deployment)
     flight = concurrency(case.deployment)
     if flight is not None:
-        return _in_flight(case, flight.get("concurrency"))
+        answer = _in_flight(case, flight.get("concurrency"))
+        # Both are declared: more in flight than may run is told first, then the rate.
+        if rate is None or not isinstance(answer, Margin) or answer.left < 0:
+            return answer
     if rate is None:
         return Skip("traffic: neither concurrency nor request_rate is declared")
     offered = rate.highest.get("request_rate") / replicas(case.deployment)

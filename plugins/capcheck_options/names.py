@@ -69,11 +69,24 @@ def unknown(case: Case, t: Terms) -> Answer:
 
     def judge(one: Written, table: OptionTable) -> tuple[Fail, ...]:
         if one.standing.verdict == "unknown":
-            message = f"{one.word} is not an option of {release_words(case)}"
-            return (Fail(one.key, message, help=_suggestions(one, table, case)),)
+            return (_unknown(one, table, case),)
         return _stray_keys(one, table, case)
 
     return _each(case, judge)
+
+
+def _unknown(one: Written, table: OptionTable, case: Case) -> Fail:
+    """A name that is no option, or words of a command line that stand where options do."""
+    release = release_words(case)
+    if any(blank in one.word.strip() for blank in " \n"):
+        message = f"{one.word.split()[0]} and what follows are one word to {release}"
+        return Fail(one.key, message, help=("write each option and each value as a word of its own",))
+    if one.bare:
+        message = f"{one.word} stands where {release} takes only options"
+        help = () if case.model.known else (f"--model {one.word}, if it is the model",)
+        return Fail(one.key, message, help=help)
+    message = f"{one.word} is not an option of {release}"
+    return Fail(one.key, message, help=_suggestions(one, table, case))
 
 
 def _stray_keys(one: Written, table: OptionTable, case: Case) -> tuple[Fail, ...]:

@@ -21,6 +21,7 @@ class Written(NamedTuple):
     value: Value[Node] | None  # None for a mapping
     keys: tuple[tuple[str, Place], ...]  # names inside a JSON option
     standing: Standing
+    bare: bool = False  # a word without dashes among those of a command line
 
 
 def release_of(case: Case) -> Version | None:
@@ -41,6 +42,7 @@ def written(case: Case, table: OptionTable) -> Iterator[Written]:
     for path, value in case.deployment.under(*ARGS).items():
         if value.origin.kind in ("written", "assumed"):
             groups.setdefault(path[0], {})[path[1:]] = value
+    command_line = any(_is_word(part) for parts in groups.values() for part in parts.values())
     for name, parts in groups.items():
         first = next(iter(parts.values()))
         word = first.origin.word if () in parts else ""
@@ -53,8 +55,13 @@ def written(case: Case, table: OptionTable) -> Iterator[Written]:
         asked = word if word.startswith("-") else name
         yield Written(
             name, word or name, place, parts.get(()), tuple(dict(keys).items()),
-            table.resolve(asked, version),
+            table.resolve(asked, version), command_line and not _is_word(first),
         )  # fmt: skip
+
+
+def _is_word(value: Value[Node]) -> bool:
+    """Whether it was given on a command line, as --name."""
+    return value.origin.word.startswith("-")
 
 
 def argument(value: Value[Node]) -> object:

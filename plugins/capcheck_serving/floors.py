@@ -65,4 +65,49 @@ def link_floor(case: Case, t: Terms) -> float:
     return hidden * 2.0 * (tensor - 1) / tensor / _target(case, "ttft")
 
 
-ALL: tuple[Estimate, ...] = (bandwidth_floor, compute_floor, link_floor)
+def _of_devices(case: Case, floor: float, each: float | None) -> float:
+    """A floor over what all devices of a replica have. Raises Unknown when nobody knows that."""
+    if not each:
+        place = case.accelerator.place
+        raise Unknown(unknown(place, "the accelerator's figure is not known"))
+    return floor / (each * case.plan.devices)
+
+
+@estimate("memory_floor_share", unit="share", basis="the planner's total over all devices")
+def memory_floor_share(case: Case, t: Terms) -> float:
+    """The generic estimate against the memory of the named devices."""
+    return _of_devices(case, case.value("generic_total_bytes", t), case.visible_bytes(t))
+
+
+@estimate("bandwidth_floor_share", unit="share", basis="the floor over all devices")
+def bandwidth_floor_share(case: Case, t: Terms) -> float:
+    """The bandwidth floor against the peak of the named devices."""
+    part = case.accelerator.get("accelerator")
+    return _of_devices(case, case.value("bandwidth_floor", t), part.bandwidth)
+
+
+@estimate("compute_floor_share", unit="share", basis="the floor over all devices, 16 bit")
+def compute_floor_share(case: Case, t: Terms) -> float:
+    """The compute floor against the 16-bit peak of the named devices."""
+    flops = case.accelerator.get("accelerator").flops
+    peak = flops.get("bf16") or flops.get("fp16")
+    return _of_devices(case, case.value("compute_floor", t), peak)
+
+
+@estimate("interconnect_floor_share", unit="share", basis="the floor over one device's link")
+def interconnect_floor_share(case: Case, t: Terms) -> float:
+    """The link floor against one device's fast link, else PCIe."""
+    part = case.accelerator.get("accelerator")
+    rate = part.link.bytes_per_second or part.pcie_bytes_per_second
+    return _of_devices(case, case.value("link_floor", t) * case.plan.devices, rate)
+
+
+ALL: tuple[Estimate, ...] = (
+    bandwidth_floor,
+    compute_floor,
+    link_floor,
+    memory_floor_share,
+    bandwidth_floor_share,
+    compute_floor_share,
+    interconnect_floor_share,
+)
