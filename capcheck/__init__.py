@@ -13,7 +13,8 @@ API_VERSION = 1
 PUBLIC_MODULES = (
     "architecture", "deployment", "embedded", "findings", "hardware", "launch", "measure",
     "objectives", "option_reader", "options", "packing", "physics", "printable", "quantity",
-    "quantization", "report", "source", "testing", "unrendered", "values", "words", "workload",
+    "quantization", "report", "source", "terms", "testing", "unrendered", "values", "words",
+    "workload",
 )  # fmt: skip
 
 _HOMES = {

@@ -180,11 +180,15 @@ class Case:
         return found
 
     def memo(self, name: str, t: Terms, compute: Callable[[Terms], T]) -> T:
-        """`compute(t)` once for each point of the terms.
+        """`compute(t)` once for each point of the terms that it reads.
 
         Every reader's terms are told which ones were read on the way: they are in its band, too.
         """
-        key = (name, t.key)
+        at_mid = self._memo.get((name, ()))
+        if at_mid is not None and not any(label in at_mid[1].reads for label, _ in t.key):
+            key: tuple[str, Any] = (name, ())  # what was moved is not read: nothing else differs
+        else:
+            key = (name, t.key)
         if key not in self._memo:
             own = t.moved(dict(t.key))
             try:
@@ -249,12 +253,7 @@ class Case:
     def legality(self, rule: str, more: Iterable[Support] = ()) -> Answer:
         """The answer of a rule that only asks what is legal: fails, a skip, or a pass."""
         found = (*self.supports(rule), *more)
-        foreign = self.release.foreign
-        fails = tuple(
-            Fail(one.at, one.message, one.arithmetic, one.help, risk=foreign or bool(one.doubt))
-            for one in found
-            if one.legal is False
-        )
+        fails = tuple(self._refusal(one) for one in found if one.legal is False)
         if fails:
             return fails
         lost = [one for one in found if one.legal is None]
@@ -263,6 +262,12 @@ class Case:
         if len(lost) == len(found):
             return Skip(lost[0].message, lost[0].at)
         return Pass()
+
+    def _refusal(self, one: Support) -> Fail:
+        """What the engine refuses; a warning that says why where that is not certain."""
+        doubt = one.doubt or (self.release.why if self.release.foreign else "")
+        message = f"{one.message}, but {doubt}" if doubt else one.message
+        return Fail(one.at, message, one.arithmetic, one.help, risk=bool(doubt))
 
     def run(self, *rules: Rule) -> list[Result]:
         """Each rule's answer at mid terms, guarded rule by rule."""

@@ -10,7 +10,7 @@ from capcheck.case import Result as Raw
 from capcheck.combining import Judged
 from capcheck.findings import Result, Rule
 from capcheck.fleet import Fleet
-from capcheck.judge import Fault, judge, worst_of
+from capcheck.judge import Fault, Wording, judge, worst_of
 from capcheck.plugins import Plugins
 from capcheck.quantity import Verdict
 
@@ -33,14 +33,14 @@ class Checker:
         self._rules = rules
         self._selected = selected
 
-    def results(self, case: Case, *, words: bool = True) -> list[Result]:
-        """Every selected rule's results on one case. `words` False leaves the sentences out."""
+    def results(self, case: Case, wording: Wording = "found") -> list[Result]:
+        """Every selected rule's results on one case."""
         answered: set[str] = set()
         found: list[Result] = []
         for plugin, raws in self._plugins.check(case):
             for raw in raws:
                 if self._is_sound(plugin, raw, answered):
-                    found += self._judged(plugin, case, raw, words)
+                    found += self._judged(plugin, case, raw, wording)
         self._demand(answered, "deployment", case.deployment.name)
         return found
 
@@ -48,7 +48,7 @@ class Checker:
         """Verdict by rule on one case that is only tried: faults there are not reported."""
         errors = self._plugins.guard.errors
         before = len(errors)
-        found = by_worst(self.results(case, words=False))
+        found = by_worst(self.results(case, "none"))
         del errors[before:]
         return found
 
@@ -65,7 +65,7 @@ class Checker:
                 raw = Raw(one.rule, one.answer, None, case.terms())
                 if self._is_sound(plugin, raw, set()):
                     answered[id(case)].add(one.rule.id)
-                    for result in self._judged(plugin, case, raw, True):
+                    for result in self._judged(plugin, case, raw, "found"):
                         yield Judged(case, result)
         for key, case in known.items():
             self._demand(answered[key], "fleet", case.deployment.name)
@@ -86,9 +86,9 @@ class Checker:
         answered.add(id)
         return id in self._selected
 
-    def _judged(self, plugin: str, case: Case, raw: Raw, words: bool) -> list[Result]:
+    def _judged(self, plugin: str, case: Case, raw: Raw, wording: Wording) -> list[Result]:
         try:
-            return judge(case, raw, words=words)
+            return judge(case, raw, wording)
         except Fault as fault:
             self._fault(plugin, str(fault))
             return []

@@ -43,7 +43,10 @@ def conflicts(deployment: Deployment, engine: Engine) -> Iterator[Problem]:
     if table is None:
         return
     seen: dict[Layer, tuple[str, Any]] = {}
-    for (name, *_), value in deployment.under(*ARGS).items():
+    for path, value in deployment.under(*ARGS).items():
+        if not path:  # `args` itself is no mapping: the schema says so
+            continue
+        name = path[0]
         option = table.resolve(name, None).option
         if option is None or value.origin.kind != "written" or not value.known:
             continue

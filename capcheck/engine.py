@@ -29,6 +29,7 @@ class Release(NamedTuple):
     why: str = ""  # why it is not known
     foreign: bool = False  # somebody else's build: what it refuses is not known either
     until: Version | None = None  # an era's end, exclusive
+    since: Version | None = None  # an era's beginning
 
 
 class MemoryPolicy(NamedTuple):

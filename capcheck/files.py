@@ -35,7 +35,7 @@ class Missing(NamedTuple):
 def root_of(path: Path) -> Path:
     """The nearest folder above that holds a configuration or `.git`, else the given folder."""
     folder = path if is_dir(path) else path.parent
-    folder = folder.resolve()
+    folder = _real(folder)
     for above in (folder, *folder.parents):
         if _marks_root(above):
             return above
@@ -95,6 +95,14 @@ def walk(
                 yield path
 
 
+def _real(path: Path) -> Path:
+    """The file that a path leads to; itself when it leads in a circle."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        return path.absolute()
+
+
 def _why_missing(path: Path) -> str:
     """Why a path that is no folder cannot be read as a file; "" when it can."""
     try:
@@ -116,7 +124,7 @@ def collect(
     for path in paths:
         if is_dir(path):
             for found in walk(path, root, exclude, missing):
-                files.setdefault(found.resolve(), Given(found, explicit=False))
+                files.setdefault(_real(found), Given(found, explicit=False))
                 if len(files) > MOST_FILES:
                     missing.append(Missing(path, f"more than {MOST_FILES:,} files"))
                     return list(files.values()), missing
@@ -125,7 +133,7 @@ def collect(
         if why:
             missing.append(Missing(path, why))
         else:
-            files[path.resolve()] = Given(path, explicit=True)
+            files[_real(path)] = Given(path, explicit=True)
     return list(files.values()), missing
 
 
@@ -139,8 +147,12 @@ def inside(target: Path, root: Path) -> bool:
 
 
 def shown(path: Path, root: Path) -> str:
-    """A path as reports carry it: relative to the root, with forward slashes."""
-    try:
-        return path.resolve().relative_to(root.resolve()).as_posix()
-    except ValueError:
-        return path.as_posix()
+    """A path as reports carry it: relative to the root, with forward slashes.
+
+    A link that leads out of the root, or nowhere, has its own name.
+    """
+    leads_nowhere = path.is_symlink() and not _real(path).exists()
+    for seen in (path.absolute() if leads_nowhere else _real(path), path.absolute()):
+        if seen.is_relative_to(root.resolve()):
+            return seen.relative_to(root.resolve()).as_posix()
+    return path.as_posix()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from capcheck.case import Case
 from capcheck.case import Result as Raw
@@ -13,6 +13,8 @@ from capcheck.terms import Spread, Terms, spread
 from capcheck.values import NOWHERE, Origin, Place, Unknown, Value
 
 RANK: dict[Verdict, int] = {"skip": 0, "pass": 0, "at risk": 1, "fail": 2}
+# Whose sentences are made: a search for remedies needs none, `explain` those of passes, too.
+Wording = Literal["none", "found", "all"]
 WORST = ("skip", "pass", "at risk", "fail")
 
 
@@ -39,8 +41,8 @@ def _assumed(case: Case) -> tuple[str, ...]:
     )
 
 
-def judge(case: Case, raw: Raw, *, words: bool = True) -> list[Result]:
-    """One rule's results on one case. `words` False leaves the sentences out. Raises Fault."""
+def judge(case: Case, raw: Raw, wording: Wording = "found") -> list[Result]:
+    """One rule's results on one case. Raises Fault."""
     rule = raw.rule
     if raw.error is not None:
         if isinstance(raw.error, Unknown):
@@ -49,7 +51,7 @@ def judge(case: Case, raw: Raw, *, words: bool = True) -> list[Result]:
     answer: Any = raw.answer
     if isinstance(answer, Margin):
         try:
-            return [_judge_margin(case, rule, answer, raw.terms, words)]
+            return [_judge_margin(case, rule, answer, raw.terms, wording)]
         except RAISED as error:
             raise Fault(f"{rule.id}: {describe(error)}") from error
     if isinstance(answer, Pass):
@@ -114,14 +116,15 @@ def _banded(case: Case, rule: Rule, margin: Margin, terms: Terms) -> Spread:
     return spread(left, terms)
 
 
-def _judge_margin(case: Case, rule: Rule, margin: Margin, terms: Terms, words: bool) -> Result:
+def _judge_margin(case: Case, rule: Rule, margin: Margin, terms: Terms, wording: Wording) -> Result:
     made = _banded(case, rule, margin, terms)
     verdict = verdict_of(made.band)
     doubt = margin.doubt or case.doubt
     reason = ""
     if verdict == "fail" and doubt:
         verdict, reason = "at risk", doubt
-    said = margin.words(verdict, made.band) if words else Words("")
+    wanted = wording == "all" or (wording == "found" and verdict != "pass")
+    said = margin.words(verdict, made.band) if wanted else Words("")
     if not isinstance(said, Words):
         raise TypeError(f"words gave {type(said).__name__}")
     origin = _origin(margin.at)

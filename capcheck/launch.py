@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping as AbstractMapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from capcheck.deployment import ARGS, ENV, FieldPath, flatten
@@ -27,6 +29,7 @@ __all__ = [
 OPEN_ARGS: FieldPath = ("engine", "more")  # arguments that could not be resolved
 _ENV_WITH_VALUE = frozenset({"-u", "--unset", "-C", "--chdir"})
 Fields = dict[FieldPath, Value[Node]]
+NamePlaces = AbstractMapping[FieldPath, Place]
 
 
 class Started(NamedTuple):
@@ -41,6 +44,7 @@ class Started(NamedTuple):
     fields: Fields
     place: Place  # of the command, or of the image that starts by itself
     servers: int = 1
+    places: NamePlaces = MappingProxyType({})  # of the options' names
 
 
 class _Start(NamedTuple):
@@ -124,7 +128,7 @@ def read_commands(
     place = first.command.place
     name = derived(node_of(first.engine.name, place), place, "the command starts it")
     fields = {("engine", "name"): name, ("engine", "version"): version, **fields}
-    return Started(first.engine, of_image, fields, place, servers)
+    return Started(first.engine, of_image, fields, place, servers, _name_places(first, release))
 
 
 def _image(engines: Sequence[Engine], image: Word | None) -> tuple[Engine, Image] | None:
@@ -248,6 +252,17 @@ def _options(engine: Engine, launch: Launch, release: Version | None) -> Fields:
                 (true,), Origin("written", word.place, word=word.text)
             )
     return fields
+
+
+def _name_places(start: _Start, release: Version | None) -> dict[FieldPath, Place]:
+    """Where the names of the options stand; of an option given twice the last."""
+    from capcheck.argv import read_argv
+
+    if start.engine.options is None:
+        return {}
+    options = read_argv(start.launch.arguments, start.engine.options, release).options
+    names = ((argument_path(one.name or one.written.lstrip("-")), one.place) for one in options)
+    return {path[: len(ARGS) + 1]: place for path, place in names}
 
 
 def _option(option: ArgvOption) -> Fields:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from capcheck.deployment import ARGS, Deployment, FieldPath
 from capcheck.launch import OPEN_ARGS
+from capcheck.source import to_plain
 from capcheck.values import Value, default
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ class OptionReader:
         self._negated: set[str] = set()  # written as --no-x, or as the name that says the opposite
         self.place = deployment.place_for(*ARGS)
         self._open = deployment.fields.get(OPEN_ARGS)
-        for key in deployment.under(*ARGS):
+        self._table = table
+        self._version = version
+        for key in filter(None, deployment.under(*ARGS)):  # () is `args` that is no mapping
             written = key[0]
             name = written
             if table is not None:
@@ -43,28 +46,46 @@ class OptionReader:
         """Whether the option is written."""
         return name in self._names
 
-    def _or_default(self, value: Value[T] | None, otherwise: T, why: str) -> Value[T]:
+    @property
+    def is_open(self) -> bool:
+        """Whether more arguments are given than could be read: an absent option may be there."""
+        return self._open is not None
+
+    def _refused(self, name: str) -> str:
+        """What the engine expects in place of a value that it refuses; "" when it takes it."""
+        value = self.deployment.fields.get(self.path(name))
+        if self._table is None or value is None or not value.known:
+            return ""
+        plain = to_plain(value.options[0])
+        return self._table.check_value(name, plain, self._version) or ""
+
+    def _or_default(self, name: str, value: Value[T] | None, otherwise: T, why: str) -> Value[T]:
         if value is not None:
-            return value
+            refused = self._refused(name) if value.known else ""
+            return (
+                Value((), value.origin._replace(why=f"{name} is not {refused}"))
+                if refused
+                else value
+            )
         if self._open is not None:
             return Value((), self._open.origin)
         return default(otherwise, self.place, why)
 
     def text(self, name: str, otherwise: str, why: str = "default") -> Value[str]:
         """The option as text."""
-        return self._or_default(self.deployment.text(*self.path(name)), otherwise, why)
+        return self._or_default(name, self.deployment.text(*self.path(name)), otherwise, why)
 
     def count(self, name: str, otherwise: int, why: str = "default") -> Value[int]:
         """The option as a whole number; `32k` is understood."""
-        return self._or_default(self.deployment.count(*self.path(name)), otherwise, why)
+        return self._or_default(name, self.deployment.count(*self.path(name)), otherwise, why)
 
     def number(self, name: str, otherwise: float, why: str = "default") -> Value[float]:
         """The option as a number."""
-        return self._or_default(self.deployment.number(*self.path(name)), otherwise, why)
+        return self._or_default(name, self.deployment.number(*self.path(name)), otherwise, why)
 
     def flag(self, name: str, otherwise: bool, why: str = "default") -> Value[bool]:
         """The option as a switch."""
-        value = self._or_default(self.deployment.flag(*self.path(name)), otherwise, why)
+        value = self._or_default(name, self.deployment.flag(*self.path(name)), otherwise, why)
         return value.map(lambda on: not on) if name in self._negated else value
 
     def written_text(self, name: str, *more: str) -> Value[str] | None:

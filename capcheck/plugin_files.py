@@ -37,7 +37,7 @@ def _load_file(path: Path) -> ModuleType:
         raise UnusablePlugin(f"--plugin {path}: there is no such file")
     path = path.resolve()
     if path not in _LOADED:
-        name = _free_name(path.stem)
+        name = _free_name(path)
         spec = spec_from_file_location(name, path)
         if spec is None or spec.loader is None:
             raise UnusablePlugin(f"--plugin {path}: not a Python module")
@@ -52,7 +52,7 @@ def _load_file(path: Path) -> ModuleType:
     return _LOADED[path]
 
 
-def _free_name(stem: str) -> str:
+def _free_name(path: Path) -> str:
     """The file's name, or one beside it: a plugin called json.py must not stand for json."""
     from importlib.util import find_spec
 
@@ -60,14 +60,16 @@ def _free_name(stem: str) -> str:
         if name in sys.modules:
             return True
         try:
-            return find_spec(name) is not None
+            spec = find_spec(name)
         except (ImportError, ValueError):
             return True
+        return spec is not None and (spec.origin is None or Path(spec.origin).resolve() != path)
 
-    name, number = stem.replace(".", "_"), 1
+    stem = path.stem.replace(".", "_")
+    name, number = stem, 1
     while taken(name):
         number += 1
-        name = f"{stem.replace('.', '_')}_{number}"
+        name = f"{stem}_{number}"
     return name
 
 

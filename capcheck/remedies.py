@@ -170,7 +170,7 @@ class _Search:
 
     def _verdict(self, case: Case) -> Verdict:
         try:
-            results = judge(case, case.run(self.rule)[0], words=False)
+            results = judge(case, case.run(self.rule)[0], "none")
         except RAISED:
             return "fail"
         return worst_of([one.verdict for one in results])

@@ -27,7 +27,7 @@ from capcheck.remedies import Trials
 from capcheck.report import Checked, DeploymentReport, Report
 from capcheck.resolve import Resolved, Resolver
 from capcheck.schema import BadExtension, Extension, Validator, check_extension
-from capcheck.shared import CORE_ESTIMATES
+from capcheck.shared import CORE_ESTIMATES, CORE_TERMS
 from capcheck.summing import deployment_report, summary
 from capcheck.terms import TermBook
 
@@ -82,7 +82,7 @@ class Session:
             if estimates.setdefault(name, one) is not one:
                 self.guard.fault(self.guard.owner(one), f"the estimate {name!r} is the core's")
         return Workshop(
-            TermBook(self.plugins.term_files(), self.guard.fault), estimates,
+            TermBook((CORE_TERMS, *self.plugins.term_files()), self.guard.fault), estimates,
             self.plugins.platforms(), self.packings, resolver.models.find, resolver.models.stored,
             resolver.again, {"settings": self.settings},
         )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from capcheck.case import Case, Estimate, estimate
 from capcheck.engine import OTHER
 from capcheck.terms import Terms
@@ -60,6 +62,8 @@ def max_concurrency(case: Case, t: Terms) -> float:
     return layout.blocks(case.ledger(t).kv) / needed if needed else 0.0
 
 
+# How much of a device's memory the engine sees: everything in bytes of a device hangs on it.
+CORE_TERMS = (Path(__file__).parent / "device_terms.jsonl", "capcheck")
 CORE_ESTIMATES: tuple[Estimate, ...] = (
     weights_bytes, activation_bytes, non_torch_bytes, cuda_graph_bytes, kv_cache_bytes,
     kv_bytes_per_token, kv_cache_tokens, max_concurrency,

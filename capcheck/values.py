@@ -56,7 +56,7 @@ class Unknown(Exception):
     @property
     def why(self) -> str:
         """Why the value is not known, in the words of whoever lost it; or what it may be."""
-        if self.value.options:
+        if len(self.value.options) > 1:
             return f"one of {', '.join(str(option) for option in self.value.options)}"
         return self.value.origin.why or "not known"
 

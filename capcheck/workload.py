@@ -23,6 +23,15 @@ class Rate(NamedTuple):
         return self.peak if self.peak is not None else self.mean
 
 
+def _positive(value: Value[float]) -> Value[float]:
+    """The figure; unknown when it is none that traffic or a target can have."""
+    if all(option > 0 for option in value.options):
+        return value
+    return Value(
+        (), value.origin._replace(why=f"{value.origin.word or 'the figure'} is not above 0")
+    )
+
+
 def lengths(deployment: Deployment, name: str) -> Mapping[str, float] | None:
     """`prompt_tokens` or `output_tokens`: {"p50": ..., "max": ...}; a bare number is constant.
 
@@ -30,30 +39,32 @@ def lengths(deployment: Deployment, name: str) -> Mapping[str, float] | None:
     """
     single = deployment.number("workload", name)
     if single is not None:
-        tokens = single.get(name)
-        return {"constant": tokens}
+        return {"constant": _positive(single).get(name)}
     found = {}
     for key in deployment.under("workload", name):
         figure = deployment.number("workload", name, *key)
         if figure is not None:
+            figure = figure if key == ("min",) else _positive(figure)
             found[key[0]] = figure.get(f"{name}.{key[0]}")
     return found or None
 
 
 def concurrency(deployment: Deployment) -> Value[float] | None:
     """Requests in flight per replica."""
-    return deployment.number("workload", "concurrency")
+    found = deployment.number("workload", "concurrency")
+    return _positive(found) if found is not None else None
 
 
 def request_rate(deployment: Deployment) -> Rate | None:
     """Requests per second of the deployment; a bare figure is the mean."""
     single = deployment.rate("workload", "request_rate")
     if single is not None:
-        return Rate(single, None)
+        return Rate(_positive(single), None)
     mean = deployment.rate("workload", "request_rate", "mean")
     peak = deployment.rate("workload", "request_rate", "peak")
+    peak = _positive(peak) if peak is not None else None
     if mean is not None:
-        return Rate(mean, peak)
+        return Rate(_positive(mean), peak)
     return Rate(peak, peak) if peak is not None else None
 
 
@@ -82,5 +93,5 @@ def objectives(deployment: Deployment, name: str) -> tuple[Objective, ...]:
     for figure in FIGURES:
         value = deployment.seconds("objectives", name, figure)
         if value is not None:
-            found.append(Objective(figure, value))
+            found.append(Objective(figure, _positive(value)))
     return tuple(found)

@@ -149,7 +149,7 @@ SAMPLE = (
     "tensor_parallel_size: 2, max_model_len: 32768, max_num_seqs: 64, "
     "max_num_batched_tokens: 16384, gpu_memory_utilization: 0.85, quantization: fp8, "
     "speculative_config: {method: draft_model, model: meta-llama/Llama-3.1-8B-Instruct, "
-    "num_speculative_tokens: 4, draft_tensor_parallel_size: 1}"
+    "num_speculative_tokens: 4, draft_tensor_parallel_size: 2}"
 )
 
 
@@ -159,12 +159,12 @@ def test_what_the_sample_configuration_holds_of_its_64_sequences() -> None:
         version="0.31.0", workload="{prompt_tokens: 30720, output_tokens: 2048, concurrency: 64}",
     )  # fmt: skip
     deployment, found = checked(text)
-    # 70 B in FP8 over two devices, and the 8 B draft in 16 bit whole on each
-    assert "33.9 weights - 15.0 draft model" in found["kv-cache/declared-load"].arithmetic
-    # a token: 40 layers' worth of the model's 80 and all 32 of the draft, 8 heads of 128, 2 bytes
-    assert deployment.estimates["kv_bytes_per_token"].band.mid == (40 + 32) * 8 * 128 * 2 * 2
+    # 70 B in FP8 and the 8 B draft in 16 bit, each over two devices
+    assert "33.9 weights - 7.5 draft model" in found["kv-cache/declared-load"].arithmetic
+    # a token: 80 layers of the model and 32 of the draft, 4 of 8 heads of 128 each, 2 bytes
+    assert deployment.estimates["kv_bytes_per_token"].band.mid == (80 + 32) * 4 * 128 * 2 * 2
     tokens = deployment.estimates["kv_cache_tokens"].band
-    assert 40_000 < tokens.low < tokens.high < 60_000
-    assert tokens.high < 64 * 32_768 / 30
+    assert 80_000 < tokens.low < tokens.high < 120_000
+    assert tokens.high < 64 * 32_768 / 15
     concurrency = deployment.estimates["max_concurrency"].band
     assert concurrency.mid == pytest.approx(tokens.mid / 32_768, rel=0.01)

@@ -58,7 +58,7 @@ def look_of(given: argparse.Namespace, root: Path, texts: Mapping[str, str]) -> 
 def _format(formats: Mapping[str, ReportFormat], name: str) -> ReportFormat:
     found = formats.get(name)
     if found is None:
-        known = ", ".join(sorted(formats))
+        known = ", ".join(sorted(formats)) or "none"
         raise UsageError(f"there is no report format {name!r}; known are {known}")
     return found
 
@@ -126,6 +126,7 @@ def run(given: argparse.Namespace) -> int:
     report = merged([one.report for one in ran])
     look = look_of(given, report.root, _texts(ran, report.root))
     sys.stdout.write(_write(chosen, report, look))
+    sys.stdout.flush()  # where both streams are one log the closing line comes last
     for format, file in outputs:
         try:
             file.write_text(_write(format, report, look._replace(color=False)), encoding="utf-8")

@@ -64,7 +64,7 @@ def _verdicts(session: Session, resolved: Resolved, rule: Rule) -> Iterator[str]
     deployment = resolved.deployment
     yield f"{deployment.name} ({deployment.place.file}:{deployment.place.line})"
     for case in resolved.cases:
-        for result in session.checker.results(case):
+        for result in session.checker.results(case, "all"):
             if result.rule is rule:
                 yield from _result_lines(result, case.label)
     outcome = session.check(resolved)

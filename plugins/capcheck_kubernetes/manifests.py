@@ -102,7 +102,7 @@ def _draft(workload: Workload, server: _Server, around: Surroundings, *, alone: 
         format=Kubernetes.name,
         place=workload.place,
         fields=fields,
-        places=_places(workload, container.node),
+        places={**_places(workload, container.node), **started.places},
         problems=choice.problems,
     )
     return config_files.joined(draft, container, started.engine.name, around)

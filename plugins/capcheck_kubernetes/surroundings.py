@@ -58,10 +58,18 @@ class Surroundings:
         return ""
 
     def services(self, workload: Workload) -> tuple[Node, ...]:
-        """The names of the Services in the workload's namespace, each once."""
+        """The names of the Services in the workload's namespace, each once.
+
+        Kubernetes writes variables only of Services that have an address: none of a headless one
+        (`clusterIP: None`) nor of an external name.
+        """
         found: dict[str, Node] = {}
         for one, _ in self.near(workload, "Service"):
             name = scalar(child(one, "metadata", "name"))
-            if name is not None and text(child(one, "apiVersion")) == "v1":
+            addressed = (
+                text(child(one, "spec", "clusterIP")) != "None"
+                and text(child(one, "spec", "type")) != "ExternalName"
+            )
+            if name is not None and text(child(one, "apiVersion")) == "v1" and addressed:
                 found.setdefault(name.text, name)
         return tuple(found.values())

@@ -84,8 +84,18 @@ def _as_upload(built: Architecture, record: Mapping[str, Any], match: ModelMatch
         built = architecture({**record, "config": config}, str(match.id))
     positions = match.differs.get("max_position_embeddings_or_scaled")
     if isinstance(positions, int):
-        built = built._replace(max_positions=positions)
+        built = _at_length(built, positions)
     return built
+
+
+def _at_length(built: Architecture, positions: int) -> Architecture:
+    """The architecture with another context length; a shorter one that it starts at stays."""
+    start = built.start_positions
+    return built._replace(
+        max_positions=positions,
+        most_positions_without_yarn=positions,
+        start_positions=positions if start == built.max_positions else start,
+    )
 
 
 def _stored(found: FoundModel, match: ModelMatch, name: str) -> FoundModel:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from capcheck import Case, Fail, OptionTable, Pass, Place, Rule, Skip, Terms, rule
-from capcheck.findings import Answer
-from capcheck.options import Since, dotted
+from capcheck import Case, Fail, Margin, OptionTable, Pass, Place, Rule, Skip, Terms, rule
+from capcheck.findings import Answer, place_of
+from capcheck.options import Option, Since, dotted
+from capcheck.source import Scalar
 from capcheck_options.spelling import advice, spelled
-from capcheck_options.written import Written, argument, release_of, release_words, written
+from capcheck_options.written import (
+    Written,
+    argument,
+    release_of,
+    release_words,
+    unsure,
+    written,
+)
 
 CHAT = """
 apiVersion: capcheck/v1
@@ -80,13 +88,17 @@ def _unknown(one: Written, table: OptionTable, case: Case) -> Fail:
     release = release_words(case)
     if any(blank in one.word.strip() for blank in " \n"):
         message = f"{one.word.split()[0]} and what follows are one word to {release}"
-        return Fail(one.key, message, help=("write each option and each value as a word of its own",))
+        words = ("write each option and each value as a word of its own",)
+        return Fail(one.key, message, help=words)
     if one.bare:
         message = f"{one.word} stands where {release} takes only options"
-        help = () if case.model.known else (f"--model {one.word}, if it is the model",)
-        return Fail(one.key, message, help=help)
-    message = f"{one.word} is not an option of {release}"
-    return Fail(one.key, message, help=_suggestions(one, table, case))
+        model = () if case.model.known else (f"--model {one.word}, if it is the model",)
+        return Fail(one.key, message, help=model)
+    message, doubt = f"{one.word} is not an option of {release}", unsure(case, table)
+    help = _suggestions(one, table, case)
+    if doubt and not help:  # nothing it could be misspelt from: perhaps that build has it
+        return Fail(one.key, f"{message}; {doubt}", risk=True)
+    return Fail(one.key, message, help=help, risk=case.release.foreign)
 
 
 def _stray_keys(one: Written, table: OptionTable, case: Case) -> tuple[Fail, ...]:
@@ -108,7 +120,9 @@ def _stray_key(option: str, key: str, place: Place, table: OptionTable, case: Ca
     help = (standing.instead,) if standing.instead else _meant(standing.candidates)
     if standing.stray == "ignored":
         return Fail(place, f"{message}: it is ignored", help=help, severity="warning")
-    return Fail(place, message, help=help, risk=standing.stray == "unsure")
+    doubt = unsure(case, table)
+    risk = standing.stray == "unsure" or (bool(doubt) and (not help or case.release.foreign))
+    return Fail(place, f"{message}; {doubt}" if risk and doubt else message, help=help, risk=risk)
 
 
 def _edge(since: Since | None) -> str:
@@ -137,7 +151,10 @@ def removed(case: Case, t: Terms) -> Answer:
         else:
             message = f"{one.word} comes with {case.engine.name} {_edge(standing.since)}"
         arithmetic = f"the deployment runs {case.engine.name} {case.release.text}"
-        return (Fail(one.key, message, arithmetic, _suggestions(one, table, case)),)
+        doubt = unsure(case, table)
+        risk = bool(doubt) and (case.release.foreign or standing.verdict == "not yet")
+        message = f"{message}; {doubt}" if risk else message
+        return (Fail(one.key, message, arithmetic, _suggestions(one, table, case), risk),)
 
     return _each(case, judge)
 
@@ -179,14 +196,36 @@ def value(case: Case, t: Terms) -> Answer:
 
     def judge(one: Written, table: OptionTable) -> tuple[Fail, ...]:
         option = one.standing.option
-        if option is None or one.value is None or not one.value.known:
+        if option is None or (one.value is not None and not one.value.known):
             return ()
-        expected = table.check_value(option.name, argument(one.value), release_of(case))
+        expected = _expected(one, option, table, case)
         if expected is None:
             return ()
-        return (Fail(one.value, f"{one.word}: expected {expected}"),)
+        # Newer releases and other builds take more words than those that were looked at.
+        words = table.choices(option.name, release_of(case))
+        doubt = unsure(case, table) if words else ""
+        message = f"{one.word}: expected {expected}" + (f"; {doubt}" if doubt else "")
+        return (Fail(one.value or one.key, message, risk=bool(doubt)),)
 
-    return _each(case, judge)
+    return _with_supports(case, _each(case, judge))
+
+
+def _expected(one: Written, option: Option, table: OptionTable, case: Case) -> str | None:
+    """What the release takes in place of the value; None when it takes it."""
+    if one.value is not None:
+        return table.check_value(option.name, argument(one.value), release_of(case))
+    kinds = {shape.type for _, shape in option.shapes}
+    return None if "json" in kinds else "one value, not a mapping"
+
+
+def _with_supports(case: Case, answer: Answer) -> Answer:
+    """The table's answer, and what the engine knows besides of the values it takes."""
+    fails = list(answer) if not isinstance(answer, Margin | Fail | Pass | Skip) else []
+    seen = {place_of(fail.at) for fail in fails}
+    for one in case.supports("options/value"):
+        if one.legal is False and place_of(one.at) not in seen:
+            fails.append(Fail(one.at, one.message, one.arithmetic, one.help))
+    return tuple(fails) if fails else answer
 
 
 @rule(
@@ -207,26 +246,35 @@ def version_unknown(case: Case, t: Terms) -> Answer:
     table = case.engine.options
     if table is None:
         return _no_table(case)
-    unsure = [one for one in written(case, table) if one.standing.verdict == "unsure"]
-    if not unsure:
-        return Pass("every option is known to all releases")
-    names = ", ".join(one.word for one in unsure[:4])
+    help = ("state engine.version, or --assume engine-version=...",)
     at = case.deployment.place_for("engine", "version")
-    message = f"{names} cannot be told without the release: {case.release.why}"
-    return Fail(unsure[0].key if len(unsure) == 1 else at, message,
-                help=("state engine.version, or --assume engine-version=...",))  # fmt: skip
+    open = _open(case, table)
+    stated = case.deployment.fields.get(("engine", "version"))
+    if not open and case.release.foreign and stated and isinstance(stated.either(None), Scalar):
+        return Fail(at, f"{case.release.why}: what it takes is not known", help=help)
+    if not open:
+        return Pass("every option is known to all releases")
+    message = f"{_names(open)} cannot be told without the release: {case.release.why}"
+    return Fail(open[0].key if len(open) == 1 else at, message, help=help)
+
+
+def _open(case: Case, table: OptionTable) -> list[Written]:
+    return [one for one in written(case, table) if one.standing.verdict == "unsure"]
+
+
+def _names(options: list[Written]) -> str:
+    return ", ".join(one.word for one in options[:4])
 
 
 def _beyond(case: Case) -> Answer:
     table = case.engine.options
     if table is None:
         return _no_table(case)
-    unsure = [one for one in written(case, table) if one.standing.verdict == "unsure"]
-    if not unsure:
+    open = _open(case, table)
+    if not open:
         return Pass("the release is known")
-    names = ", ".join(one.word for one in unsure[:4])
     return Fail(
-        unsure[0].key, f"{names} cannot be told for {case.engine.name} {case.release.text}: "
+        open[0].key, f"{_names(open)} cannot be told for {case.engine.name} {case.release.text}: "
         "the release lies between or beyond those that were looked at",
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from capcheck import ARGS, Case, OptionTable, Place, Value
-from capcheck.options import Standing
+from capcheck.options import Standing, parse_release
 from capcheck.source import Node, Scalar, to_plain
 
 Version = tuple[int, ...]
@@ -29,6 +29,29 @@ def release_of(case: Case) -> Version | None:
     return case.release.version if case.release.known else None
 
 
+def unsure(case: Case, table: OptionTable) -> str:
+    """Why it is not certain what the release takes, in words; "" when it is."""
+    release = case.release
+    if release.foreign or not release.known:
+        return release.why
+    name = parse_release(release.text)
+    if name is not None and name.development:
+        return f"{release.text} is a development build"
+    if table.releases and release.version > table.releases[-1]:
+        return f"{release.text} is newer than the releases that were looked at"
+    return ""
+
+
+def _standing(case: Case, table: OptionTable, asked: str) -> Standing:
+    """What the release makes of a name; of an era, what all of its releases make of it."""
+    standing = table.resolve(asked, release_of(case))
+    since, until = case.release.since, case.release.until
+    if standing.verdict != "unsure" or case.release.known or since is None or until is None:
+        return standing
+    era = [table.resolve(asked, version) for version in table.releases if since <= version < until]
+    return era[-1] if era and all(one.verdict == "known" for one in era) else standing
+
+
 def release_words(case: Case) -> str:
     """vLLM 0.11.0, or any release that was looked at."""
     name = case.engine.name
@@ -37,10 +60,9 @@ def release_words(case: Case) -> str:
 
 def written(case: Case, table: OptionTable) -> Iterator[Written]:
     """Every option of the deployment's arguments, once."""
-    version = release_of(case)
     groups: dict[str, dict[tuple[str, ...], Value[Node]]] = {}
     for path, value in case.deployment.under(*ARGS).items():
-        if value.origin.kind in ("written", "assumed"):
+        if path and value.origin.kind in ("written", "assumed"):
             groups.setdefault(path[0], {})[path[1:]] = value
     command_line = any(_is_word(part) for parts in groups.values() for part in parts.values())
     for name, parts in groups.items():
@@ -55,7 +77,7 @@ def written(case: Case, table: OptionTable) -> Iterator[Written]:
         asked = word if word.startswith("-") else name
         yield Written(
             name, word or name, place, parts.get(()), tuple(dict(keys).items()),
-            table.resolve(asked, version), command_line and not _is_word(first),
+            _standing(case, table, asked), command_line and not _is_word(first),
         )  # fmt: skip
 
 

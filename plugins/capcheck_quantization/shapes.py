@@ -153,7 +153,6 @@ def _tiles(scheme: Scheme, shard: _Shard, row: Mapping[str, Any]) -> _Checks:
 
 
 def _block(scheme: Scheme, shard: _Shard, row: Mapping[str, Any]) -> _Checks:
-    del row
     if scheme.block is None:
         return
     wide, deep = scheme.block
@@ -164,6 +163,8 @@ def _block(scheme: Scheme, shard: _Shard, row: Mapping[str, Any]) -> _Checks:
         elif shard.tensor_parallel > 1:
             yield "input features", shard.into, deep
         return
+    if row.get("fused") is False and len(shard.parts) > 1:
+        return  # a fused projection with an odd part is loaded as it is
     if shard.split_into:
         yield "input features", shard.into, deep
     checked = shard.parts if shard.split_out else shard.parts[:-1]

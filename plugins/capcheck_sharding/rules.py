@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capcheck import Case, Fail, Pass, Rule, Skip, Terms, rule
+from capcheck import ARGS, Case, Fail, Pass, Rule, Skip, Terms, rule
 from capcheck.findings import Answer
 from capcheck.measure import show_bytes
 
@@ -80,10 +80,14 @@ def devices(case: Case, t: Terms) -> Answer:
         count,
     )
     if need > have:
+        backend = case.deployment.text(*ARGS, "distributed_executor_backend")
+        joined = nodes is None and backend is not None and backend.either("") == "ray"
         return Fail(
             at,
-            f"tensor x pipeline x data parallel takes {need} devices, there are {have}",
+            f"tensor x pipeline x data parallel takes {need} devices, there are {have}"
+            + (" unless Ray has other nodes" if joined else ""),
             f"{sizes} = {need} > {have}",
+            risk=joined,
         )
     if need < have:
         return Fail(

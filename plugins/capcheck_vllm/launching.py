@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from capcheck import Image, Launch
+from capcheck_vllm.releases import is_own
 
 if TYPE_CHECKING:
     from capcheck.embedded import Word
@@ -208,7 +209,7 @@ def _version(repository: _Repository, tag: str, digest: str) -> tuple[str | None
         return None, repository.why
     found = repository.tag.fullmatch(tag)
     if found is not None:
-        return found[1], ""
+        return (found[1] if repository.tag is _ROCM_TAG or is_own(tag) else tag.lstrip("v")), ""
     if not tag:
         return None, "the image is pinned by digest only" if digest else "the image has no tag"
     if _SHORT_TAG.fullmatch(tag):

@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from capcheck import ARGS, Case, Support, Unknown, Value
+from capcheck import Case, Support, Unknown, Value
 from capcheck.measure import show_count
+from capcheck.option_reader import OptionReader
 from capcheck.physics.memory import VOCABULARY_PADDING
+from capcheck_vllm.plan import NOT_GIVEN
+from capcheck_vllm.table import TABLE
 from capcheck_vllm.weights import is_mtp
 
 DIVISIBLE, CONFLICT, CONTEXT = "sharding/divisible", "options/conflict", "options/context-limit"
-ENVIRONMENT = "options/environment"
+ENVIRONMENT, VALUE = "options/environment", "options/value"
+FITTED_LENGTH = (0, 14, 0)  # from here on -1 and auto fit max_model_len to the memory
+SIZES = (
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "data_parallel_size",
+    "max_model_len",
+    "max_num_seqs",
+    "max_num_batched_tokens",
+)
 
 Check = Callable[[Case], Iterable[Support]]
 
@@ -28,6 +40,21 @@ def _divides(value: Value[int], amount: int, what: str, help: tuple[str, ...] = 
 def _divisors(amount: int) -> tuple[str, ...]:
     sizes = [str(size) for size in (1, 2, 4, 8, 16, 32) if amount % size == 0]
     return (f"use {', '.join(sizes[:-1])} or {sizes[-1]}",) if len(sizes) > 1 else ()
+
+
+def _reader(case: Case) -> OptionReader:
+    return OptionReader(case.deployment, TABLE, case.release.version)
+
+
+def sizes(case: Case) -> Iterator[Support]:
+    """Options that count something, and count less than one."""
+    read = _reader(case)
+    for name in SIZES:
+        value = read.written_count(name)
+        fitted = name == "max_model_len" and case.release.version >= FITTED_LENGTH
+        if value is not None and value.known and not (fitted and value.get() == -1):
+            words = f"{name}: expected a whole number of at least 1"
+            yield Support(VALUE, value.get() >= 1, value, words)
 
 
 def heads(case: Case) -> Iterator[Support]:
@@ -60,7 +87,8 @@ def vision_heads(case: Case) -> Iterator[Support]:
     model = case.model.get("model").architecture
     encoder = model.config.get("vision_config")
     count = encoder.get("num_heads") or encoder.get("num_attention_heads") if encoder else None
-    mode = case.deployment.text("engine", "args", "mm_encoder_tp_mode")
+    read = _reader(case)
+    mode = case.deployment.text(*read.path("mm_encoder_tp_mode"))
     if isinstance(count, int) and count and not (mode is not None and mode.either("") == "data"):
         help = ("mm_encoder_tp_mode: data",) if case.release.version >= (0, 10, 2) else ()
         yield _divides(case.plan.tensor, count, "heads of the vision tower", help)
@@ -86,7 +114,8 @@ def context(case: Case) -> Iterator[Support]:
         return
     tokens = length.get("max_model_len")
     override = case.deployment.text("engine", "env", "VLLM_ALLOW_LONG_MAX_MODEL_LEN")
-    scaled = any(case.deployment.has(*ARGS, name) for name in ("hf_overrides", "rope_scaling"))
+    read = _reader(case)
+    scaled = any(read.has(name) for name in ("hf_overrides", "rope_scaling"))
     if scaled:
         return
     allowed = override is not None and override.either("1") not in ("0", "")
@@ -135,6 +164,7 @@ def draft(case: Case) -> Iterator[Support]:
     named = case.plan.draft
     if named is None or is_mtp(named.get("draft model")):
         return
+    yield from _draft_sizes(case)
     if named.get().lower() in ("ngram", "[ngram]", "suffix", "eagle", "eagle3", "medusa"):
         return
     model, other = case.model.get("model").architecture, case.draft_model()
@@ -146,12 +176,39 @@ def draft(case: Case) -> Iterator[Support]:
             ("use a draft of the same family and vocabulary",),
             doubt="; ".join(other.may_differ) and "the draft's own config.json was not seen",
         )  # fmt: skip
-    size = case.deployment.count(*ARGS, "speculative_config", "draft_tensor_parallel_size")
+
+
+def _draft_sizes(case: Case) -> Iterator[Support]:
+    """Tokens that a draft proposes, and the devices that it runs on."""
+    named, tokens = case.plan.draft, case.plan.draft_tokens
+    if named is not None and named.either("").lower() in ("ngram", "[ngram]"):
+        given = tokens is not None and not tokens.origin.why.startswith(NOT_GIVEN)
+        yield Support(
+            CONFLICT, given, named, f"{named.get()} proposes no tokens: {NOT_GIVEN}",
+            ("num_speculative_tokens: 3",),
+        )  # fmt: skip
+    if tokens is not None and tokens.known:
+        words = f"num_speculative_tokens {tokens.get()} is below 1"
+        yield Support(CONFLICT, tokens.get() >= 1, tokens, words)
+    path = _reader(case).path("speculative_config", "draft_tensor_parallel_size")
+    size = case.deployment.count(*path)
     if size is not None:
         own, tensor = size.get("draft_tensor_parallel_size"), case.plan.tensor.get()
         yield Support(
             CONFLICT, own in (1, tensor), size,
             f"the draft's tensor parallel size {own} is neither 1 nor {tensor}",
+        )  # fmt: skip
+
+
+def tools(case: Case) -> Iterator[Support]:
+    """Automatic tool choice needs a parser of what the model calls tools with."""
+    read = _reader(case)
+    chosen = read.flag("enable_auto_tool_choice", False)
+    if read.has("enable_auto_tool_choice") and chosen.either(False) and not read.is_open:
+        parser = read.has("tool_call_parser")
+        yield Support(
+            CONFLICT, parser, chosen, "enable_auto_tool_choice needs tool_call_parser",
+            ("name the parser of the model's tool calls: hermes, llama3_json, ...",),
         )  # fmt: skip
 
 
@@ -176,8 +233,10 @@ def service_name(case: Case) -> Iterator[Support]:
 
 
 CHECKS: tuple[tuple[str, Check], ...] = (
+    (VALUE, sizes),
     (DIVISIBLE, heads), (DIVISIBLE, vocabulary), (DIVISIBLE, vision_heads), (DIVISIBLE, experts),
-    (CONTEXT, context), (CONFLICT, batching), (CONFLICT, draft), (ENVIRONMENT, service_name),
+    (CONTEXT, context), (CONFLICT, batching), (CONFLICT, draft), (CONFLICT, tools),
+    (ENVIRONMENT, service_name),
 )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from capcheck import GIB, Case, Ledger, Line, Terms
+from capcheck import GIB, Case, Ledger, Line, Terms, Unknown
 from capcheck.physics.memory import Split, stage_layers, stage_sizes
 from capcheck_vllm import activation, defaults
 from capcheck_vllm.pages import stage_block_bytes
@@ -52,7 +52,10 @@ def worst_stage(case: Case) -> Stage:
     """The stage that leaves the fewest blocks: the minimum over stages is used everywhere."""
     model = case.model.get("model")
     split = split_of(case)
-    sizes = partition(case, len(model.architecture.layers), split.pipeline)
+    layers = len(model.architecture.layers)
+    if split.pipeline > layers:
+        raise Unknown(case.plan.pipeline.because(f"there are only {layers} layers to deal out"))
+    sizes = partition(case, layers, split.pipeline)
     dtype = case.plan.weight_dtype.get("dtype")
     scheme = model.scheme.get("quantization")
     towers = keeps_towers(case)

@@ -21,6 +21,9 @@ KV_WORDS = {
 }  # fmt: skip
 
 
+NOT_GIVEN = "num_speculative_tokens is not given"
+
+
 def _generation(release: Release) -> str:
     return f"vLLM {release.text} default"
 
@@ -43,12 +46,19 @@ class Planner:
     def _from(self, why: str, options: tuple[Any, ...]) -> Value[Any]:
         return Value(options, Origin("default", self.read.place, why=why))
 
+    def size(self, name: str, otherwise: int, why: str = "") -> Value[int]:
+        """An option that counts something: less than one of it is no size."""
+        value = self.read.count(name, otherwise, why or self.why)
+        if value.known and value.get() < 1:
+            return Value((), value.origin._replace(why=f"{name} is below 1"))
+        return value
+
     def plan(self) -> Plan:
         """The whole plan."""
         read = self.read
-        tensor = read.count("tensor_parallel_size", 1, self.why)
-        pipeline = read.count("pipeline_parallel_size", 1, self.why)
-        data = read.count("data_parallel_size", 1, self.why)
+        tensor = self.size("tensor_parallel_size", 1)
+        pipeline = self.size("pipeline_parallel_size", 1)
+        data = self.size("data_parallel_size", 1)
         length = self.length()
         chunked = self.chunked_prefill(length)
         batched = self.batched_tokens(length, chunked)
@@ -59,7 +69,7 @@ class Planner:
             pipeline=pipeline,
             data=data,
             expert=self.expert(tensor, data),
-            context=read.count("decode_context_parallel_size", 1, self.why),
+            context=self.size("decode_context_parallel_size", 1),
             max_request_tokens=length,
             max_sequences=sequences,
             max_step_tokens=batched,
@@ -88,7 +98,7 @@ class Planner:
         if written is not None and written.either("") in ("auto", "-1"):
             return Value((), written.origin._replace(why="auto: fitted to the memory at start"))
         if self.read.has("max_model_len") or (written is not None and written.unknown):
-            return self.read.count("max_model_len", 0)
+            return self.size("max_model_len", 1)
         if self.model is None:
             return unknown(self.read.place, "max_model_len is absent and the model is not known")
         positions = self.positions(self.model)
@@ -123,7 +133,7 @@ class Planner:
     def batched_tokens(self, length: Value[int], chunked: Value[bool]) -> Value[int]:
         """The token budget of one step."""
         if self.read.has("max_num_batched_tokens"):
-            return self.read.count("max_num_batched_tokens", 0)
+            return self.size("max_num_batched_tokens", 1)
         missing = self._hardware_missing("max_num_batched_tokens")
         if not self.v1 or not chunked.either(True):
             if not (length.known and chunked.known):
@@ -155,7 +165,7 @@ class Planner:
     def sequences(self, batched: Value[int]) -> Value[int]:
         """max_num_seqs, from 0.10.1 at most the step's token budget."""
         if self.read.has("max_num_seqs"):
-            return self.read.count("max_num_seqs", 0)
+            return self.size("max_num_seqs", 1)
         if not self.v1:
             return self.read.count("max_num_seqs", 256, self.why)
         missing = self._hardware_missing("max_num_seqs")
@@ -228,7 +238,7 @@ class Planner:
             found = read.deployment.count(*path)
             if found is not None:
                 return found
-        return unknown(draft.origin.place, "num_speculative_tokens is not given")
+        return unknown(draft.origin.place, NOT_GIVEN)
 
     def extra(self) -> dict[str, Value[Any]]:
         """What only vLLM has and its accounting needs."""

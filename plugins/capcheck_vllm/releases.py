@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from capcheck import Release
 from capcheck.options import parse_release
 
@@ -15,6 +17,18 @@ ERAS = (
 )
 V1 = (0, 8, 0)
 
+# What a tag says beside the release without changing what vLLM takes.
+_PACKAGING = re.compile(
+    r"(?:a|b|rc|dev|post|cu|cuda|rocm|ubuntu|ubi|py|v)?\d*|g[0-9a-f]{6,}|d\d{8}|post\d+|cpu|gpu|xpu"
+    r"|tpu|x86|nixl|lmcache|amd64|aarch64|arm64|ec2|eks|ecs|sagemaker|soci|openai|runtime|base|slim|devel"
+)
+
+
+def is_own(text: str) -> bool:
+    """Whether a version or tag names vLLM's own release, packaged one way or another."""
+    rest = re.sub(r"^v?\d+(?:\.\d+){1,3}", "", text.strip())
+    return all(_PACKAGING.fullmatch(part) for part in re.split(r"[-_.+]", rest.lower()))
+
 
 def _dotted(version: tuple[int, ...]) -> str:
     return ".".join(str(part) for part in version)
@@ -27,16 +41,30 @@ def _era_name(first: tuple[int, ...], end: tuple[int, ...]) -> str:
 def releases(text: str | None, why: str) -> tuple[Release, ...]:
     """The release of that name, else one release for each accounting era.
 
-    A development build counts as the release it precedes. An unpinned image is judged under
+    A development build counts as the release it precedes, somebody's patched build as the one it
+    is named after; what it refuses is then not known. An unpinned image is judged under
     every era of the V1 engine: the older engine is older than any image still pulled as latest.
     """
     foreign = False
     if text is not None:
         parsed = parse_release(text)
         if parsed is not None and (0, 5, 0) <= parsed.version < (1, 0):
-            return (Release(text, parsed.version),)
-        why, foreign = f"{text} is not a vLLM release", True
+            if is_own(text):
+                return (Release(text, parsed.version),)
+            why = f"{text} is not a release of vLLM's own"
+            return (Release(text, parsed.version, why=why, foreign=True),)
+        older = parsed is not None and parsed.version < (0, 5, 0)
+        why = f"{text} is older than the releases known here" if older else f"{text} is no release"
+        foreign = not older
     return tuple(
-        Release(_era_name(first, end), middle, known=False, why=why, foreign=foreign, until=end)
+        Release(
+            _era_name(first, end),
+            middle,
+            known=False,
+            why=why,
+            foreign=foreign,
+            until=end,
+            since=first,
+        )
         for first, end, middle in ERAS
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from capcheck import Case, Result, Rule, hookimpl
 
@@ -24,9 +23,3 @@ def capcheck_rules() -> Iterable[Rule]:
 def capcheck_check(case: Case) -> Iterable[Result]:
     """Every rule, guarded one by one."""
     return case.run(*_rules())
-
-
-@hookimpl
-def capcheck_terms() -> tuple[Path, ...]:
-    """The spread of visible device memory."""
-    return (Path(__file__).parent / "terms.jsonl",)

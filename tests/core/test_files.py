@@ -186,3 +186,5 @@ def test_names_are_relative_to_the_root(tmp_path: Path) -> None:
     assert shown(root / "sub/a.yaml", root) == "sub/a.yaml"
     assert shown(root / "sub/../sub/a.yaml", root) == "sub/a.yaml"
     assert shown(tmp_path / "b.yaml", root) == (tmp_path / "b.yaml").as_posix()
+    (root / "out.yaml").symlink_to("../b.yaml")
+    assert shown(root / "out.yaml", root) == "out.yaml"

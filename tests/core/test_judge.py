@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from core_fakes import HERE, case_of, term
 
 from capcheck.case import Case
 from capcheck.findings import Fail, Margin, Pass, Result, Rule, Skip, Words
-from capcheck.judge import Fault, judge, worst_of
+from capcheck.judge import Fault, Wording, judge, worst_of
 from capcheck.quantity import Band, Verdict
 from capcheck.terms import Terms
 from capcheck.values import Origin, Place, Unknown, Value, written
@@ -24,10 +25,10 @@ def rule_of(check: Callable[[Case, Terms], Any], **more: Any) -> Rule:
 
 
 def judged(
-    check: Callable[[Case, Terms], Any], *records: Any, words: bool = True
+    check: Callable[[Case, Terms], Any], *records: Any, wording: Wording = "all"
 ) -> list[Result]:
     case = case_of("model: {id: tiny}\n", *records, term("fake.weights", 1, 1, 1))
-    return judge(case, case.run(rule_of(check))[0], words=words)
+    return judge(case, case.run(rule_of(check))[0], wording)
 
 
 def only(check: Callable[[Case, Terms], Any], *records: Any) -> Result:
@@ -64,11 +65,18 @@ def test_words_are_made_once_and_only_when_asked_for() -> None:
         calls.append(verdict)
         return Words("said")
 
-    check = lambda case, t: margin(t.read("a"), 9, words=words)  # noqa: E731
-    assert judged(check, SPREAD, words=False)[0].words == Words("")
+    def made(need: float, wording: Wording) -> Words:
+        check = partial(_against, need, words)
+        return judged(check, SPREAD, wording=wording)[0].words
+
+    assert made(9, "none") == made(0, "none") == made(0, "found") == Words("")
     assert calls == []
-    assert judged(check, SPREAD)[0].words == Words("said")
-    assert calls == ["fail"]
+    assert made(9, "found") == made(9, "all") == made(0, "all") == Words("said")
+    assert calls == ["fail", "fail", "pass"]
+
+
+def _against(need: float, words: Any, case: Case, t: Terms) -> Margin:
+    return margin(t.read("a"), need, words=words)
 
 
 def test_a_doubt_makes_an_error_a_risk_and_says_so() -> None:

@@ -67,6 +67,11 @@ def test_alternatives_are_neither_known_nor_unknown() -> None:
     assert value.only("b").origin == value.origin
 
 
+def test_a_known_value_may_be_of_no_use() -> None:
+    lost = Unknown(written(9, HERE).because("there are only 8 layers"), "pipeline")
+    assert lost.reason == "pipeline: there are only 8 layers"
+
+
 def test_too_many_alternatives_are_unknown() -> None:
     origin = Origin("written", HERE)
     assert len(alternatives(range(MOST_ALTERNATIVES), origin).options) == MOST_ALTERNATIVES

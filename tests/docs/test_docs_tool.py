@@ -39,7 +39,9 @@ def test_files_of_one_page_do_not_reach_another() -> None:
 def test_the_environment_does_not_change_an_example(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAPCHECK_STRICT", "1")
     monkeypatch.setenv("FORCE_COLOR", "1")
-    page = shell.replayed("```console\n$ env | grep -c 'CAPCHECK\\|FORCE_COLOR'\n```\n", Path("/x"))
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")
+    asked = "env | grep -c 'CAPCHECK\\|FORCE_COLOR\\|UNBUFFERED'"
+    page = shell.replayed(f"```console\n$ {asked}\n```\n", Path("/nonexistent"))
     assert page.endswith("\n0\n```\n")
 
 

@@ -56,9 +56,10 @@ def commands(session: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """The caller's, with this interpreter's programs in front and nothing that sets capcheck."""
+    """The caller's, with this interpreter's programs in front and nothing that changes a run."""
     kept = {name: text for name, text in os.environ.items() if not name.startswith("CAPCHECK_")}
-    kept.pop("FORCE_COLOR", None)
+    for name in ("FORCE_COLOR", "PYTHONUNBUFFERED"):
+        kept.pop(name, None)
     programs = os.pathsep.join((str(Path(sys.executable).parent), kept.get("PATH", "")))
     return {**kept, "PATH": programs, "NO_COLOR": "1", "PYTHONUTF8": "1"}
 

@@ -22,6 +22,7 @@ SERVE = ("vllm.entrypoints.cli.serve", "vllm.scripts")
 QUANTIZATION = ("vllm.model_executor.layers.quantization", "QUANTIZATION_METHODS")
 # Their Literals admit any text, for plug-ins; what no plug-in registered fails at start-up.
 VERIFIED_LATER = ("kv_cache_dtype", "quantization", "attention_backend")
+TEXTS = frozenset({"generation_config"})  # a folder or a word, though its name says config
 
 
 class Reading(NamedTuple):
@@ -160,7 +161,7 @@ class Release:
             shape["inverse"] = _inverse(name)
         if name == "quantization":
             shape["choices"] = self.quantizations()
-        if name.endswith("_config") and shape["type"] == "text":
+        if name.endswith("_config") and name not in TEXTS and shape["type"] == "text":
             shape |= {"type": "json"}  # read as JSON later than by the parser
         if name == "optimization_level":
             shape["shorts"] = ["-O"]  # the parser itself turns -O3 into it
