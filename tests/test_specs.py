@@ -180,6 +180,7 @@ SENSIBLE_SKIPS = (
     "no tpot objective is declared",
     "no ttft objective is declared",
     "no class of traffic is declared",
+    "no prompt_tokens are declared",
     "traffic: neither concurrency nor request_rate is declared",
     "nothing is said of what the server runs in",
 )

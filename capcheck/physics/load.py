@@ -36,6 +36,7 @@ class LoadState(NamedTuple):
     ttft_mean_seconds: float
     ttft_median_seconds: float
     requests_per_second: float  # of the replica
+    most_requests_per_second: float  # that the replica completes, as many as it admits running
     output_tokens_per_second: float  # of the replica
     compute_utilization: float  # of the peak FLOP/s
     bandwidth_utilization: float  # of the peak
@@ -125,14 +126,11 @@ def open_loop(
         raise ValueError("rate and horizon must be positive")
     offered = requests_per_second / server.work.layout.data
     balance = Balance(server, traffic)
-    most, limit = admitted(server, traffic)
-    fullest = balance.batch_of(most)
-    capacity, front = balance.rate(fullest), _front_end_rate(balance)
-    if front < capacity:
-        capacity, limit = front, "front end"
-    saturation = offered / capacity
-    rate = min(offered, capacity)
-    batch = _batch_at(balance, rate, fullest)
+    full = _fullest(server, traffic)
+    most, limit = full.running, full.limit
+    saturation = offered / full.rate
+    rate = min(offered, full.rate)
+    batch = _batch_at(balance, rate, full.batch)
     running = min(most, rate * (balance.prefill + balance.outputs * balance.tpot(batch)))
     service = balance.prefill + balance.outputs * balance.tpot(batch)
     slots = slot_wait(min(saturation, NEAR_FULL), most, service)
@@ -153,6 +151,23 @@ def ttft_of_prompt(
     longer = balance.prefill_of(prompt_tokens) - state.prefill_seconds
     own = server.load.own_prefill_factor
     return max(state.ttft_median_seconds + own * longer, balance.prefill_of(prompt_tokens))
+
+
+class _Full(NamedTuple):
+    """One rank that runs as many requests as it admits."""
+
+    running: float
+    batch: float
+    rate: float  # requests a second
+    limit: Limit
+
+
+def _fullest(server: Server, traffic: Traffic) -> _Full:
+    balance = Balance(server, traffic)
+    most, limit = admitted(server, traffic)
+    batch = balance.batch_of(most)
+    rate, front = balance.rate(batch), _front_end_rate(balance)
+    return _Full(most, batch, min(rate, front), "front end" if front < rate else limit)
 
 
 def _batch_at(balance: Balance, rate: float, fullest: float) -> float:
@@ -181,6 +196,7 @@ def _state(balance: Balance, point: _Point) -> LoadState:
         ttft_mean_seconds=mean,
         ttft_median_seconds=median,
         requests_per_second=point.rate * ranks,
+        most_requests_per_second=_fullest(balance.server, balance.traffic).rate * ranks,
         output_tokens_per_second=point.rate * ranks * balance.outputs,
         compute_utilization=compute,
         bandwidth_utilization=bandwidth,

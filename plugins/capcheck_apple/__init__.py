@@ -1,4 +1,4 @@
-"""Apple silicon: parts, label values, instance types."""
+"""Apple silicon: parts, label values, instance types, and how surely their memory is known."""
 
 from __future__ import annotations
 
@@ -17,3 +17,9 @@ def capcheck_catalogues() -> Iterable[Shelf]:
         Shelf("accelerator", _HERE / "accelerators.jsonl", __name__),
         Shelf("accelerator-name", _HERE / "names.jsonl", __name__),
     )
+
+
+@hookimpl
+def capcheck_terms() -> tuple[Path, ...]:
+    """How far the memory that Metal lets models use varies."""
+    return (_HERE / "terms.jsonl",)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from capcheck import Place
 from capcheck.embedded import Command, Word, kubernetes_replacements, list_word
 from capcheck.launch import Started, command_of
 from capcheck.source import Mapping as MappingNode
-from capcheck.source import Node
+from capcheck.source import Node, Scalar
 from capcheck.unrendered import marked, script_commands
 from capcheck_kubernetes.config_maps import mounted_file
 from capcheck_kubernetes.environment import Environment
@@ -95,6 +96,19 @@ def _script_file(
     for number, word in enumerate(words):
         variables[str(number)] = None if word.unresolved else word.text
     return script_commands(found.content, found.document.text, variables)
+
+
+def word_problems(container: Node) -> Iterator[tuple[str, str, Place]]:
+    """Items of command and args that are no strings: Kubernetes refuses the whole manifest."""
+    for part in ("command", "args"):
+        for item in items(child(container, part)):
+            if isinstance(item, Scalar):
+                if item.type in ("text", "null"):
+                    continue
+                kind = f"the {item.type} {item.text}"
+            else:
+                kind = "a mapping" if isinstance(item, MappingNode) else "a list"
+            yield "spec/schema", f"{part} takes strings, not {kind}: quote it", item.place
 
 
 class Run(NamedTuple):

@@ -11,7 +11,7 @@ from capcheck.source import Mapping as MappingNode
 from capcheck.source import Node
 from capcheck_kubernetes import config_files
 from capcheck_kubernetes.accelerators import Choice, accelerator
-from capcheck_kubernetes.commands import Container, Run, run
+from capcheck_kubernetes.commands import Container, Run, run, word_problems
 from capcheck_kubernetes.devices import visible
 from capcheck_kubernetes.environment import environment
 from capcheck_kubernetes.groups import Extent, extent, number_of
@@ -103,7 +103,7 @@ def _draft(workload: Workload, server: _Server, around: Surroundings, *, alone: 
         place=workload.place,
         fields=fields,
         places={**_places(workload, container.node), **started.places},
-        problems=choice.problems,
+        problems=(*choice.problems, *word_problems(container.node)),
     )
     return config_files.joined(draft, container, started.engine.name, around)
 

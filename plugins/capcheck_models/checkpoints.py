@@ -7,6 +7,7 @@ comes first on every line.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -90,6 +91,12 @@ def all_checkpoints() -> Iterator[Checkpoint]:
     for line in _text(CHECKPOINTS).splitlines():
         if line:
             yield _checkpoint(json.loads(line))
+
+
+def known_ids() -> tuple[str, ...]:
+    """Every quantized upload and alias, for names that are near one."""
+    ids = re.compile(r'^\{"key": "[^"]*", "id": "([^"]+)"', re.MULTILINE)
+    return (*ids.findall(_text(CHECKPOINTS)), *ids.findall(_text(ALIASES)))
 
 
 def alias(id: str) -> Alias | None:

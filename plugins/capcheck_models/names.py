@@ -23,6 +23,7 @@ from .checkpoints import (
     aliases_named,
     checkpoint,
     checkpoints_named,
+    known_ids,
     scheme,
 )
 from .spelling import LONGEST_NAME, spelled
@@ -92,7 +93,7 @@ def resolve(name: str, ids: Collection[str]) -> ModelMatch:
                 found.id, how, found.checkpoint, differing, (), words, guess, found.differs,
                 spelling.path,
             )  # fmt: skip
-    nearest = near(spelling.candidates[-1], ids)
+    nearest = near(spelling.candidates[-1], {*ids, *known_ids()})
     return ModelMatch(
         None, "not in the catalogue", near=nearest, words=words, guess=guess, path=spelling.path
     )

@@ -87,9 +87,7 @@ def throughput(case: Case, t: Terms) -> float:
 @estimate("requests_per_second_replica", unit="1/s", basis="most that one replica completes")
 def capacity(case: Case, t: Terms) -> float:
     """Requests a second that one replica completes at most."""
-    made = state(case)
-    most = made.requests_per_second / min(made.saturation, 1.0) if made.saturation else 0.0
-    return most * t.read("serving.throughput_residual")
+    return state(case).most_requests_per_second * t.read("serving.throughput_residual")
 
 
 @estimate("decode_batch", unit="requests", basis=f"{LOAD}, per data-parallel rank")

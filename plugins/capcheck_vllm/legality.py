@@ -164,7 +164,6 @@ def draft(case: Case) -> Iterator[Support]:
     named = case.plan.draft
     if named is None or is_mtp(named.get("draft model")):
         return
-    yield from _draft_sizes(case)
     if named.get().lower() in ("ngram", "[ngram]", "suffix", "eagle", "eagle3", "medusa"):
         return
     model, other = case.model.get("model").architecture, case.draft_model()
@@ -178,10 +177,12 @@ def draft(case: Case) -> Iterator[Support]:
         )  # fmt: skip
 
 
-def _draft_sizes(case: Case) -> Iterator[Support]:
+def draft_sizes(case: Case) -> Iterator[Support]:
     """Tokens that a draft proposes, and the devices that it runs on."""
     named, tokens = case.plan.draft, case.plan.draft_tokens
-    if named is not None and named.either("").lower() in ("ngram", "[ngram]"):
+    if named is None or is_mtp(named.either("")):
+        return
+    if named.either("").lower() in ("ngram", "[ngram]"):
         given = tokens is not None and not tokens.origin.why.startswith(NOT_GIVEN)
         yield Support(
             CONFLICT, given, named, f"{named.get()} proposes no tokens: {NOT_GIVEN}",
@@ -235,7 +236,7 @@ def service_name(case: Case) -> Iterator[Support]:
 CHECKS: tuple[tuple[str, Check], ...] = (
     (VALUE, sizes),
     (DIVISIBLE, heads), (DIVISIBLE, vocabulary), (DIVISIBLE, vision_heads), (DIVISIBLE, experts),
-    (CONTEXT, context), (CONFLICT, batching), (CONFLICT, draft), (CONFLICT, tools),
+    (CONTEXT, context), (CONFLICT, batching), (CONFLICT, draft), (CONFLICT, draft_sizes), (CONFLICT, tools),
     (ENVIRONMENT, service_name),
 )  # fmt: skip
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from capcheck import Case, Fail, Pass, Rule, Skip, Terms, rule
+from capcheck import Band, Case, Fail, Margin, Pass, Rule, Skip, Terms, Words, rule
 from capcheck.findings import Answer
+from capcheck.measure import show_count
+from capcheck.quantity import Verdict
+from capcheck.workload import lengths
 
 SPEC = """
 apiVersion: capcheck/v1
@@ -123,4 +126,44 @@ def class_fit(case: Case, t: Terms) -> Answer:
     return tuple(fails) if fails else Pass()
 
 
-ALL: tuple[Rule, ...] = (tail_objective, class_fit)
+@rule(
+    "workload/request-length",
+    title="The declared requests are no longer than the context length",
+    why="Engines refuse a prompt that is longer than the context length, and cut short or refuse "
+    "what prompt and output exceed together.",
+    fix="Raise the context length where memory allows, or declare what clients really send.",
+    fails=SPEC.replace("max: 6000", "max: 12000"),
+    passes=SPEC,
+)
+def request_length(case: Case, t: Terms) -> Answer:
+    """The longest declared prompt, and with the longest output, against the length."""
+    del t
+    if case.engine.fallback:
+        return Skip("no engine is named: the length is that of the declared requests")
+    prompt, output = (_longest(case, name) for name in ("prompt_tokens", "output_tokens"))
+    if prompt is None:
+        return Skip("no prompt_tokens are declared")
+    limit = case.plan.max_request_tokens
+    most = limit.get("the context length")
+    need = prompt + (output or 0.0)
+
+    def words(verdict: Verdict, left: Band) -> Words:
+        del verdict, left
+        help = (f"a context length of {show_count(need)} takes them all",)
+        if prompt > most:
+            message = f"prompts of {show_count(prompt)} tokens are refused"
+            return Words(message, f"{show_count(prompt)} > {show_count(most)}", help)
+        message = f"requests of up to {show_count(need)} tokens exceed the context length"
+        parts = f"{show_count(prompt)} + {show_count(output or 0.0)}"
+        return Words(message, f"{parts} = {show_count(need)} > {show_count(most)}", help)
+
+    doubt = "" if prompt > most else "only the longest prompts with the longest outputs"
+    return Margin(most, need, "tokens", limit, words, doubt)
+
+
+def _longest(case: Case, name: str) -> float | None:
+    figures = lengths(case.deployment, name)
+    return max(figures.values()) if figures else None
+
+
+ALL: tuple[Rule, ...] = (tail_objective, class_fit, request_length)

@@ -26,7 +26,7 @@ def make(pytester: pytest.Pytester, **files: str) -> None:
 
 def test_nothing_happens_without_the_option(pytester: pytest.Pytester) -> None:
     make(pytester, bad=BAD)
-    result = pytester.runpytest()
+    result = pytester.runpytest_subprocess()
     result.assert_outcomes()
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
 
@@ -45,7 +45,7 @@ def test_nothing_of_capcheck_is_imported_without_the_option(pytester: pytest.Pyt
 
 def test_an_item_for_each_deployment_and_rule(pytester: pytest.Pytester) -> None:
     make(pytester, two=f"{GOOD}---\n{BAD}")
-    result = pytester.runpytest("--capcheck", "--collect-only", "-q")
+    result = pytester.runpytest_subprocess("--capcheck", "--collect-only", "-q")
     lines = [line for line in result.outlines if "::" in line]
     assert "two.yaml::good::weights/fit" in lines
     assert "two.yaml::bad::kv-cache/one-request" in lines
@@ -56,7 +56,7 @@ def test_an_item_for_each_deployment_and_rule(pytester: pytest.Pytester) -> None
 
 def test_errors_fail_with_the_finding_and_nothing_else(pytester: pytest.Pytester) -> None:
     make(pytester, bad=BAD)
-    result = pytester.runpytest("--capcheck", "-k", "one-request", "--no-header")
+    result = pytester.runpytest_subprocess("--capcheck", "-k", "one-request", "--no-header")
     result.assert_outcomes(failed=1, deselected=len(rules(pytester)) - 1)
     result.stdout.fnmatch_lines([
         "bad.yaml:6:*: error: one request of 131,072 tokens does not fit*[[]kv-cache/one-request[]]",
@@ -69,20 +69,20 @@ def test_errors_fail_with_the_finding_and_nothing_else(pytester: pytest.Pytester
 
 
 def rules(pytester: pytest.Pytester) -> list[str]:
-    result = pytester.runpytest("--capcheck", "--collect-only", "-q")
+    result = pytester.runpytest_subprocess("--capcheck", "--collect-only", "-q")
     return [line for line in result.outlines if "::" in line]
 
 
 def test_skips_give_their_reason(pytester: pytest.Pytester) -> None:
     make(pytester, good=GOOD)
-    result = pytester.runpytest("--capcheck", "-rs", "-k", "decode/tpot")
+    result = pytester.runpytest_subprocess("--capcheck", "-rs", "-k", "decode/tpot")
     result.stdout.fnmatch_lines(["SKIPPED*no tpot objective is declared"])
     assert result.ret == 0
 
 
 def test_warnings_pass_and_are_shown(pytester: pytest.Pytester) -> None:
     make(pytester, warns=WARNS)
-    result = pytester.runpytest("--capcheck", "-k", "utilization")
+    result = pytester.runpytest_subprocess("--capcheck", "-k", "utilization")
     result.assert_outcomes(passed=1, warnings=1, deselected=len(rules(pytester)) - 1)
     result.stdout.fnmatch_lines(["*CapcheckWarning: warns.yaml:6:*[[]options/utilization[]]"])
 
@@ -90,19 +90,19 @@ def test_warnings_pass_and_are_shown(pytester: pytest.Pytester) -> None:
 def test_a_strict_configuration_fails_on_warnings(pytester: pytest.Pytester) -> None:
     make(pytester, warns=WARNS)
     pytester.makefile(".toml", capcheck="strict = true\n")
-    result = pytester.runpytest("--capcheck", "-k", "utilization")
+    result = pytester.runpytest_subprocess("--capcheck", "-k", "utilization")
     result.assert_outcomes(failed=1, deselected=len(rules(pytester)) - 1)
 
 
 def test_suppressed_findings_pass(pytester: pytest.Pytester) -> None:
     make(pytester, bad=BAD.replace("}}", "}} # capcheck: ignore[kv-cache/one-request] it is meant"))
-    result = pytester.runpytest("--capcheck", "-k", "one-request")
+    result = pytester.runpytest_subprocess("--capcheck", "-k", "one-request")
     result.assert_outcomes(passed=1, deselected=len(rules(pytester)) - 1)
 
 
 def test_what_is_wrong_with_a_file_is_an_item(pytester: pytest.Pytester) -> None:
     make(pytester, broken="a: [\n", near=GOOD.replace("capcheck/v1", "capchek/v1"), note="a: 1\n")
-    result = pytester.runpytest("--capcheck", "-q")
+    result = pytester.runpytest_subprocess("--capcheck", "-q")
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines([
         "FAILED broken.yaml::spec/yaml*", "FAILED near.yaml::capcheck/header*",
@@ -111,7 +111,7 @@ def test_what_is_wrong_with_a_file_is_an_item(pytester: pytest.Pytester) -> None
 
 def test_two_deployments_of_one_name_keep_their_own_findings(pytester: pytest.Pytester) -> None:
     make(pytester, twice=f"{GOOD}---\n{BAD.replace('name: bad', 'name: good')}")
-    result = pytester.runpytest("--capcheck", "-k", "one-request")
+    result = pytester.runpytest_subprocess("--capcheck", "-k", "one-request")
     outcomes = result.parseoutcomes()
     assert outcomes["failed"] >= 1
     assert outcomes["failed"] + outcomes.get("passed", 0) == 2
@@ -120,10 +120,10 @@ def test_two_deployments_of_one_name_keep_their_own_findings(pytester: pytest.Py
 def test_assumptions(pytester: pytest.Pytester) -> None:
     make(pytester, bad=BAD.replace("accelerator: nvidia/rtx-4090, ", ""))
     words = ["--capcheck", "-k", "one-request"]
-    assert pytester.runpytest(*words).ret == 0
-    result = pytester.runpytest(*words, "--capcheck-assume", "accelerator=nvidia/rtx-4090")
+    assert pytester.runpytest_subprocess(*words).ret == 0
+    result = pytester.runpytest_subprocess(*words, "--capcheck-assume", "accelerator=nvidia/rtx-4090")
     assert result.ret == 1
-    wrong = pytester.runpytest("--capcheck", "--capcheck-assume", "colour=red")
+    wrong = pytester.runpytest_subprocess("--capcheck", "--capcheck-assume", "colour=red")
     wrong.stdout.fnmatch_lines(["*'colour' cannot be assumed*"])
     assert wrong.ret == 2
     assert "Traceback" not in wrong.stdout.str()
@@ -132,7 +132,7 @@ def test_assumptions(pytester: pytest.Pytester) -> None:
 def test_a_broken_configuration_is_said(pytester: pytest.Pytester) -> None:
     make(pytester, good=GOOD)
     pytester.makefile(".toml", capcheck="selekt = []\n")
-    result = pytester.runpytest("--capcheck")
+    result = pytester.runpytest_subprocess("--capcheck")
     result.stdout.fnmatch_lines(["*did you mean select?*"])
     assert result.ret == 2
 
@@ -140,7 +140,7 @@ def test_a_broken_configuration_is_said(pytester: pytest.Pytester) -> None:
 def test_other_tests_go_on(pytester: pytest.Pytester) -> None:
     make(pytester, bad=BAD)
     pytester.makepyfile("def test_one(): assert 1\n")
-    result = pytester.runpytest("--capcheck")
+    result = pytester.runpytest_subprocess("--capcheck")
     outcomes = result.parseoutcomes()
     assert outcomes["failed"] == 1
     assert outcomes["passed"] > 5
