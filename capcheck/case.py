@@ -23,7 +23,7 @@ from capcheck.findings import Answer, Fail, Pass, Rule, Skip
 from capcheck.guard import RAISED
 from capcheck.hardware import Accelerator
 from capcheck.quantity import Band
-from capcheck.terms import Spread, TermBook, Terms, spread
+from capcheck.terms import Spread, Term, TermBook, Terms, spread
 from capcheck.values import Unknown, Value, unknown
 
 if TYPE_CHECKING:
@@ -118,6 +118,7 @@ class Case:
         self.label = label  # "on nvidia/h100-pcie-80gb", "with vLLM 0.20 to 0.26"
         self.site = Site(deployment, release, model, accelerator)
         self._memo: dict[tuple[str, Any], Any] = {}
+        self._chosen: dict[str, Term] = {}  # terms that the facts select, by label
         self.platform = self._platform()
         plan = engine.plan(self.site)
         self.plan: Plan = self.platform.plan(plan, self.site) if self.platform else plan
@@ -164,7 +165,7 @@ class Case:
 
     def terms(self) -> Terms:
         """This case's constants at mid; notes what is read."""
-        return Terms(self.workshop.terms, self.facts)
+        return Terms(self.workshop.terms, self.facts, chosen=self._chosen)
 
     def once(self, name: str, compute: Callable[[], T]) -> T:
         """`compute()` once, for what depends on no terms. What it raises Unknown for, it keeps."""

@@ -139,14 +139,19 @@ class TermBook:
 class Terms:
     """The constants of one case at one point of their bands; notes which were read."""
 
-    __slots__ = ("_book", "_facts", "_moved", "_reads", "key")
+    __slots__ = ("_book", "_chosen", "_facts", "_moved", "_reads", "key")
 
     def __init__(
-        self, book: TermBook, facts: Facts, moved: Mapping[str, float] | None = None
+        self,
+        book: TermBook,
+        facts: Facts,
+        moved: Mapping[str, float] | None = None,
+        chosen: dict[str, Term] | None = None,
     ) -> None:
         self._book = book
         self._facts = facts
         self._moved = moved or {}
+        self._chosen = {} if chosen is None else chosen  # what the facts select, by label
         self._reads: dict[str, Term] = {}
         self.key = tuple(sorted(self._moved.items()))
 
@@ -160,7 +165,10 @@ class Terms:
             label = f"{name} ({', '.join(f'{key} {also[key]}' for key in sorted(also))})"
         term = self._reads.get(label)
         if term is None:
-            term = self._book.select(name, {**self._facts, **also} if also else self._facts)
+            term = self._chosen.get(label)
+            if term is None:
+                term = self._book.select(name, {**self._facts, **also} if also else self._facts)
+                self._chosen[label] = term
             self._reads[label] = term
         return self._moved.get(label, term.mid)
 
@@ -170,7 +178,7 @@ class Terms:
 
     def moved(self, changes: Mapping[str, float]) -> Terms:
         """The same constants with those of `changes`, by label, at other values."""
-        return Terms(self._book, self._facts, changes)
+        return Terms(self._book, self._facts, changes, self._chosen)
 
     @property
     def reads(self) -> Mapping[str, Term]:

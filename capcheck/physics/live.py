@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from capcheck.physics.lengths import Atom, Lengths, normal_share
@@ -20,6 +21,8 @@ GAUSS = ((5 / 18, 0.5 - math.sqrt(0.15)), (8 / 18, 0.5), (5 / 18, 0.5 + math.sqr
 FEW = 12  # requests below which distributions are added
 CELLS = 48  # of an added distribution
 BISECTIONS = 60
+NEAR = 1 + 1e-9  # of two ends of a bisection: as good as one
+REMEMBERED = 256  # distributions and quantiles; a deployment asks for the same ones many times
 GUESSES = 24
 CLOSE = 1.002  # of a factor: near enough
 LARGEST_FACTOR = 64.0
@@ -61,6 +64,7 @@ def _variance(atoms: Sequence[Atom]) -> float:
     return sum(atom.share * (atom.tokens - mean) ** 2 for atom in atoms)
 
 
+@lru_cache(maxsize=REMEMBERED)
 def live(prompt: Lengths, output: Lengths, *, reserved: bool = False, extra: float = 0.0) -> Live:
     """One request's live tokens. `reserved`: the whole output is held from the start."""
     mean = output.mean
@@ -133,6 +137,7 @@ def sum_quantile(one: Live, requests: float, probability: float) -> float:
     return below + part * (_added(one, whole + 1, probability) - below) if part else below
 
 
+@lru_cache(maxsize=REMEMBERED)
 def _saddlepoint(one: Live, requests: float, probability: float) -> float:
     def over(tilt: float) -> bool:
         return _exceedance(one, requests, tilt)[1] > 1.0 - probability
@@ -142,6 +147,7 @@ def _saddlepoint(one: Live, requests: float, probability: float) -> float:
     return min(max(total, requests * one.mean), requests * one.longest)
 
 
+@lru_cache(maxsize=REMEMBERED)
 def _added(one: Live, requests: int, probability: float) -> float:
     """The quantile of a sum over a few requests.
 
@@ -150,7 +156,7 @@ def _added(one: Live, requests: int, probability: float) -> float:
     if requests == 0:
         return 0.0
     power = _merged(_pairs(one.prompt, one.output))
-    rest: Sequence[Atom] = _merged(one.output)
+    rest = _merged((atom.tokens, atom.share) for atom in one.output)
     others = requests - 1
     while others:
         if others & 1:
@@ -175,27 +181,32 @@ def _mixed_quantile(atoms: Sequence[Atom], smooth: Lengths, probability: float) 
     return high
 
 
-def _pairs(left: Sequence[Atom], right: Sequence[Atom]) -> list[Atom]:
-    found = [Atom(a.share * b.share, a.tokens + b.tokens) for a in left for b in right]
-    found.sort(key=lambda atom: atom.tokens)
-    return found
+def _pairs(left: Sequence[Atom], right: Sequence[Atom]) -> list[tuple[float, float]]:
+    """(tokens, share) of each sum, the shortest first. Plain pairs: there are thousands."""
+    return sorted([(a + b, p * q) for p, a in left for q, b in right])
 
 
-def _merged(atoms: Iterable[Atom]) -> list[Atom]:
-    """Sorted atoms in cells that are fine in the tails, each with its conditional mean."""
-    edges = [normal_share(-4.0 + 8.0 * cell / (CELLS - 2)) for cell in range(CELLS - 1)]
+@lru_cache(maxsize=1)
+def _edges() -> tuple[float, ...]:
+    """Shares below which the cells of an added distribution end."""
+    return tuple(normal_share(-4.0 + 8.0 * cell / (CELLS - 2)) for cell in range(CELLS - 1))
+
+
+def _merged(pairs: Iterable[tuple[float, float]]) -> list[Atom]:
+    """Sorted (tokens, share) in cells that are fine in the tails, each with its mean."""
+    edges = _edges()
     found: list[Atom] = []
     share = weight = below = 0.0
     cell = 0
-    for atom in atoms:
-        while cell < len(edges) and below + atom.share / 2.0 >= edges[cell]:
+    for tokens, part in pairs:
+        while cell < len(edges) and below + part / 2.0 >= edges[cell]:
             if share > 0:
                 found.append(Atom(share, weight / share))
             share = weight = 0.0
             cell += 1
-        share += atom.share
-        weight += atom.share * atom.tokens
-        below += atom.share
+        share += part
+        weight += part * tokens
+        below += part
     if share > 0:
         found.append(Atom(share, weight / share))
     return found
@@ -207,6 +218,8 @@ def _largest(holds: Callable[[float], bool], most: float) -> float:
     if holds(high):
         return high
     for _ in range(BISECTIONS):
+        if high <= low * NEAR:
+            break
         middle = math.sqrt(low * high)
         if holds(middle):
             low = middle

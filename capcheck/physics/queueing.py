@@ -39,6 +39,8 @@ def prompt_wait(load: float, seconds: float, variation: float, most: float) -> W
         return NO_WAIT
     load = min(load, 1.0)
     raw = load * seconds * (1.0 + max(variation, 0.0)) / 2.0
+    if raw <= 0:  # too small for a float
+        return NO_WAIT
     # harmonic sum of the stationary wait and the bound: finite at a load of 1
     mean = raw / ((1.0 - load) + raw / most)
     return Wait(mean, min(_median_of(mean, load), mean))

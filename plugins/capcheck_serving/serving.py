@@ -256,6 +256,10 @@ def _burst(case: Case) -> Burst | None:
 
 def prompt_factor(case: Case, share_: float) -> float:
     """Time to first token of the prompt at a quantile, over that of the median prompt."""
+    return case.once(f"serving prompt factor {share_}", lambda: _prompt_factor(case, share_))
+
+
+def _prompt_factor(case: Case, share_: float) -> float:
     one, made = declared(case, case.terms()), state(case)
     if one.fixed or made.ttft_median_seconds <= 0:
         return 1.0
@@ -266,6 +270,10 @@ def prompt_factor(case: Case, share_: float) -> float:
 
 def loop_facts(case: Case) -> dict[str, str]:
     """What the percentile terms are selected by."""
+    return dict(case.once("serving loop facts", lambda: _loop_facts(case)))
+
+
+def _loop_facts(case: Case) -> dict[str, str]:
     one = declared(case, case.terms())
     facts = {} if one.fixed else {"lengths": "varied"}
     if concurrency(case.deployment) is not None:

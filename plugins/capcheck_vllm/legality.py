@@ -236,8 +236,8 @@ def service_name(case: Case) -> Iterator[Support]:
 CHECKS: tuple[tuple[str, Check], ...] = (
     (VALUE, sizes),
     (DIVISIBLE, heads), (DIVISIBLE, vocabulary), (DIVISIBLE, vision_heads), (DIVISIBLE, experts),
-    (CONTEXT, context), (CONFLICT, batching), (CONFLICT, draft), (CONFLICT, draft_sizes), (CONFLICT, tools),
-    (ENVIRONMENT, service_name),
+    (CONTEXT, context), (CONFLICT, batching), (CONFLICT, draft), (CONFLICT, draft_sizes),
+    (CONFLICT, tools), (ENVIRONMENT, service_name),
 )  # fmt: skip
 
 

@@ -21,10 +21,19 @@ WORDS = {"fp8_e4m3": "fp8", "bf16": "bfloat16", "fp16": "float16"}
 
 def spelled(name: str, deployment: Deployment) -> str:
     """The option with dashes where the user's own options have them."""
-    words = [value.origin.word for path, value in deployment.fields.items() if path[:2] == ARGS]
-    if any(word.startswith("--") for word in words):
+    words = {
+        path[2]: value.origin.word
+        for path, value in deployment.fields.items()
+        if path[:2] == ARGS and len(path) > 2
+    }
+    engine = deployment.fields.get(("engine", "name"))
+    keys = [word for key, word in words.items() if word.replace("-", "_") == key]
+    started = not keys and engine is not None and engine.origin.kind == "derived"
+    if started or any(word.startswith("--") for word in words.values()):
         return "--" + name.replace("_", "-")
-    if any("-" in word for word in words) and not any("_" in word for word in words):
+    if any("-" in word for word in words.values()) and not any(
+        "_" in word for word in words.values()
+    ):
         return name.replace("_", "-")
     return name
 
