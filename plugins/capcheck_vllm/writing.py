@@ -26,6 +26,8 @@ def spelled(name: str, deployment: Deployment) -> str:
         for path, value in deployment.fields.items()
         if path[:2] == ARGS and len(path) > 2
     }
+    if ("engine", "version") in deployment.fields:
+        words.pop("model", None)  # the first word of a command, not an option
     engine = deployment.fields.get(("engine", "name"))
     keys = [word for key, word in words.items() if word.replace("-", "_") == key]
     started = not keys and engine is not None and engine.origin.kind == "derived"
