@@ -29,14 +29,14 @@ _HOMES = {
         "Change", "Edit", "Engine", "Image", "KvLayout", "Launch", "Ledger", "Line",
         "MemoryPolicy", "Plan", "Platform", "Release", "Site", "Support", "blank_plan",
     ),
-    "findings": ("Answer", "Fail", "Finding", "Margin", "Pass", "Rule", "Skip", "Words", "rule"),
+    "findings": ("Fail", "Finding", "Margin", "Pass", "Rule", "Skip", "Words", "rule"),
     "fleet": ("Fleet", "FleetResult"),
     "formats": ("Desk", "Document", "Format"),
     "hardware": ("Accelerator", "Link", "read_accelerator", "share_of"),
     "models": ("FoundModel", "ModelSource"),
     "options": ("Option", "OptionTable"),
     "packing": ("PackingSource",),
-    "quantity": ("GIB", "KIB", "MIB", "Band", "Verdict"),
+    "quantity": ("GIB", "KIB", "MIB", "Band"),
     "quantization": ("Scheme",),
     "report": ("Look", "Report", "ReportFormat", "summary_line"),
     "schema": ("BadExtension", "Extension"),
@@ -90,7 +90,6 @@ if TYPE_CHECKING:
     from capcheck.engine import Site as Site
     from capcheck.engine import Support as Support
     from capcheck.engine import blank_plan as blank_plan
-    from capcheck.findings import Answer as Answer
     from capcheck.findings import Fail as Fail
     from capcheck.findings import Finding as Finding
     from capcheck.findings import Margin as Margin
@@ -118,7 +117,6 @@ if TYPE_CHECKING:
     from capcheck.quantity import KIB as KIB
     from capcheck.quantity import MIB as MIB
     from capcheck.quantity import Band as Band
-    from capcheck.quantity import Verdict as Verdict
     from capcheck.quantization import Scheme as Scheme
     from capcheck.report import Look as Look
     from capcheck.report import Report as Report

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from capcheck.case import Case
 from capcheck.case import Result as Raw
@@ -15,12 +15,20 @@ from capcheck.plugins import Plugins
 from capcheck.quantity import Verdict
 
 
-def by_worst(results: Iterable[Result]) -> dict[str, Verdict]:
-    """The worst verdict of each rule."""
+class Standing(NamedTuple):
+    """How a rule stands: its worst verdict, and how many results have that."""
+
+    verdict: Verdict
+    results: int
+
+
+def by_worst(results: Iterable[Result]) -> dict[str, Standing]:
+    """How each rule stands."""
     found: dict[str, list[Verdict]] = {}
     for result in results:
         found.setdefault(result.rule.id, []).append(result.verdict)
-    return {rule: worst_of(verdicts) for rule, verdicts in found.items()}
+    worst = {rule: worst_of(verdicts) for rule, verdicts in found.items()}
+    return {rule: Standing(one, found[rule].count(one)) for rule, one in worst.items()}
 
 
 class Checker:
@@ -44,8 +52,8 @@ class Checker:
         self._demand(answered, "deployment", case.deployment.name)
         return found
 
-    def verdicts(self, case: Case) -> dict[str, Verdict]:
-        """Verdict by rule on one case that is only tried: faults there are not reported."""
+    def standings(self, case: Case) -> dict[str, Standing]:
+        """How each rule stands on one case that is only tried: faults there are not reported."""
         errors = self._plugins.guard.errors
         before = len(errors)
         found = by_worst(self.results(case, "none"))

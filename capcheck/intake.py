@@ -33,6 +33,7 @@ ASSUMABLE: Mapping[str, FieldPath] = {
 }
 STANDARD_INPUT = "<stdin>"
 INCLUDED = "included by another file"
+FEW_TEMPLATES = 2
 HEADER, UNCLAIMED, UNREADABLE = "capcheck/header", "capcheck/unclaimed", "spec/unreadable"
 
 
@@ -107,7 +108,23 @@ class Intake:
         for name, explicit in names.items():
             if name not in self.taken:
                 self._left_over(name, explicit)
+        self._gather([name for name, explicit in names.items() if not explicit])
         return found
+
+    def _gather(self, walked: Sequence[str]) -> None:
+        """One problem for all files of the folders that are templates: charts hold dozens."""
+        templates = [name for name in walked if self._is_template(name)]
+        if len(templates) < FEW_TEMPLATES:
+            return
+        first, *_ = [one for name in templates for one in self._library.drop(name)]
+        message = f"this file and {len(templates) - 1} more are templates that nobody rendered"
+        help = "render them first and check the result"
+        self._problems.append(first._replace(message=message, help=help))
+        self.unclaimed += templates[1:]
+
+    def _is_template(self, name: str) -> bool:
+        rules = {one.rule for one in self._library.problems(name)}
+        return not self._library.documents(name) and rules == {"spec/template"}
 
     def _unreadable(self, name: str, why: str) -> None:
         self._problems.append(Problem(UNREADABLE, why, Place(name, 0, 0, 0, 0)))

@@ -10,11 +10,12 @@ from capcheck.values import Value
 Cost = Literal["configuration", "lossy", "devices"]
 
 COSTS: tuple[Cost, ...] = ("configuration", "lossy", "devices")  # the cheapest first
-# The mildest first: fewer sequences cost throughput, a shorter length refuses requests.
+# The mildest first: sequences beyond those in flight cost nothing, more memory is a risk, a shorter
+# length refuses requests, smaller steps slow prefill and cap sequences as well.
 COST: dict[str, Cost] = {
-    "max_step_tokens": "configuration", "memory_fraction": "configuration",
-    "graphs": "configuration", "max_sequences": "configuration",
-    "max_request_tokens": "configuration", "kv_dtype": "lossy", "tensor": "devices",
+    "max_sequences": "configuration", "memory_fraction": "configuration",
+    "max_request_tokens": "configuration", "max_step_tokens": "configuration",
+    "graphs": "configuration", "kv_dtype": "lossy", "tensor": "devices",
     "devices": "devices", "pipeline": "devices",
 }  # fmt: skip
 

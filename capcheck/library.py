@@ -65,6 +65,10 @@ class Library:
             kept = [one for one in self._problems[name] if one.rule not in OURS_ONLY]
             self._problems[name] = tuple(kept)
 
+    def drop(self, name: str) -> tuple[Problem, ...]:
+        """Forget, and give, everything that is wrong with a file."""
+        return self._problems.pop(name, ())
+
     def all_problems(self) -> list[Problem]:
         """What is wrong with all files, file by file."""
         return [one for problems in self._problems.values() for one in problems]

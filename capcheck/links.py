@@ -12,10 +12,11 @@ from capcheck import files
 from capcheck.deployment import Deployment, Draft, LinkTo
 from capcheck.engine import Engine
 from capcheck.formats import Document, Format
+from capcheck.launch import OPEN_ARGS
 from capcheck.library import Library
 from capcheck.problems import Problem
 from capcheck.source import Scalar
-from capcheck.values import Origin, Place, Value
+from capcheck.values import Origin, Place, Value, unknown
 
 MODEL_CONFIG, ENGINE_CONFIG = "model config", "engine config"
 MOST_LINKS = 8  # files behind each other
@@ -23,6 +24,12 @@ LARGEST_CONFIG = 5_000_000  # bytes of a config.json
 MOST_NAMED = 3
 
 Reader = Callable[[Document, Sequence[Document], Format | None], tuple[list[Draft], str]]
+
+
+def _open(draft: Draft, link: LinkTo) -> Draft:
+    """The draft without what could not be read: options that it lacks may stand there."""
+    lost: Value[Any] = unknown(link.place, f"{link.target} could not be read")
+    return draft._replace(fields={OPEN_ARGS: lost, **draft.fields})
 
 
 class Links:
@@ -58,8 +65,7 @@ class Links:
                     self._include(self._library.name(path), link)
                 continue
             lower = self._target(draft, link, chain)
-            if lower is not None:
-                draft = _over(lower, draft, link)
+            draft = _open(draft, link) if lower is None else _over(lower, draft, link)
         return draft._replace(links=tuple(one for one in draft.links if one.kind == MODEL_CONFIG))
 
     def _lost(self, link: LinkTo, why: str, help: str = "") -> None:

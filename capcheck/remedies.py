@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from capcheck.case import Case
 from capcheck.changes import edited
+from capcheck.checking import Standing
 from capcheck.engine import Change, Edit
 from capcheck.findings import Rule
 from capcheck.guard import RAISED
@@ -16,9 +17,11 @@ from capcheck.knobs import COST, COSTS, Cost, candidates
 from capcheck.quantity import Verdict
 
 SHOWN: Mapping[Cost, int] = {"configuration": 2, "lossy": 1, "devices": 1}
+SKIPPED = Standing("skip", 1)
+MOST_STEPS = 4  # beyond the least change that passes, when that makes something worse
 MOST_TRIES = 64  # changed cases that one finding may cost
 
-Verdicts = Mapping[str, Verdict]
+Standings = Mapping[str, Standing]
 Changes = tuple[Change, ...]
 
 
@@ -43,22 +46,22 @@ class _Tried(NamedTuple):
 class Trials:
     """Changed cases of one deployment; each is made once, whatever rules ask for it.
 
-    `before` are the verdicts of each case as it is, by its id, `check_all` gives those of a
+    `before` is how the rules stand on each case as it is, by its id, `check_all` tells it of a
     changed one. Nothing depends on time, so the remedies are the same in every run.
     """
 
     def __init__(
         self,
         cases: Sequence[Case],
-        before: Mapping[int, Verdicts],
-        check_all: Callable[[Case], Verdicts],
+        before: Mapping[int, Standings],
+        check_all: Callable[[Case], Standings],
     ) -> None:
         self.cases = tuple(cases)
         self.tries = 0
         self._before = before
         self._check_all = check_all
         self._tried: dict[tuple[int, Changes], _Tried | None] = {}
-        self._after: dict[tuple[int, Changes], Verdicts] = {}
+        self._after: dict[tuple[int, Changes], Standings] = {}
 
     def remedies(self, rule: Rule) -> tuple[str, ...]:
         """Help lines, the cheapest first: two of configuration, one lossy, one of devices."""
@@ -90,11 +93,19 @@ class Trials:
             self._after[key] = self._check_all(changed)
         after = self._after[key]
         return any(
-            RANK[after.get(rule, "skip")] > RANK[verdict]
-            or (verdict == "pass" and after.get(rule, "skip") == "skip")
-            for rule, verdict in self._before[id(self.cases[index])].items()
+            _is_worse(before, after.get(rule, SKIPPED))
+            for rule, before in self._before[id(self.cases[index])].items()
             if rule != but
         )
+
+
+def _is_worse(before: Standing, after: Standing) -> bool:
+    if before.verdict == "pass" and after.verdict == "skip":
+        return True
+    found = RANK[after.verdict]
+    if found == RANK[before.verdict] > 0:
+        return after.results > before.results
+    return found > RANK[before.verdict]
 
 
 def _changed(case: Case, changes: Changes) -> _Tried | None:
@@ -158,7 +169,8 @@ class _Search:
                 high = middle
             else:
                 low = middle + 1
-        return self._remedy(steps[low])
+        further = steps[low : low + 1 + MOST_STEPS]
+        return next((made for step in further if (made := self._remedy(step))), None)
 
     def passes(self, changes: Changes) -> bool:
         """Whether the rule itself passes on every alternative."""

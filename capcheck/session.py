@@ -9,7 +9,7 @@ from typing import NamedTuple
 from capcheck import __version__, saying
 from capcheck.case import Estimate, Workshop
 from capcheck.catalogue import Catalogue, Shelf
-from capcheck.checking import Checker, by_worst
+from capcheck.checking import Checker, Standing, by_worst
 from capcheck.combining import FOUND, Judged, combine
 from capcheck.config import Settings, UsageError
 from capcheck.decide import checked, decide
@@ -22,7 +22,6 @@ from capcheck.notices import NOTICES
 from capcheck.packings import Packings
 from capcheck.plugins import Plugins
 from capcheck.problems import Problem
-from capcheck.quantity import Verdict
 from capcheck.remedies import Trials
 from capcheck.report import Checked, DeploymentReport, Report
 from capcheck.resolve import Resolved, Resolver
@@ -112,13 +111,13 @@ class Session:
     def check(self, resolved: Resolved) -> Outcome:
         """All alternatives checked, one verdict for each rule, and what would help."""
         by_rule: dict[str, list[Judged]] = {}
-        before: dict[int, dict[str, Verdict]] = {}
+        before: dict[int, dict[str, Standing]] = {}
         for case in resolved.cases:
             results = self.checker.results(case)
             before[id(case)] = by_worst(results)
             for result in results:
                 by_rule.setdefault(result.rule.id, []).append(Judged(case, result))
-        trials = Trials(resolved.cases, before, self.checker.verdicts)
+        trials = Trials(resolved.cases, before, self.checker.standings)
         judged = {rule: combine(ones) for rule, ones in sorted(by_rule.items())}
         for ones in judged.values():
             first, result = ones[0], ones[0].result

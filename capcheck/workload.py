@@ -8,6 +8,7 @@ from typing import NamedTuple
 from capcheck.deployment import Deployment
 from capcheck.values import Value
 
+LENGTHS = frozenset({"min", "mean", "p50", "p90", "p95", "p99", "p999", "max"})
 FIGURES = ("mean", "p50", "p90", "p95", "p99", "p999")
 
 
@@ -42,8 +43,8 @@ def lengths(deployment: Deployment, name: str) -> Mapping[str, float] | None:
         return {"constant": _positive(single).get(name)}
     found = {}
     for key in deployment.under("workload", name):
-        figure = deployment.number("workload", name, *key)
-        if figure is not None:
+        figure = deployment.number("workload", name, *key) if key[0] in LENGTHS else None
+        if figure is not None and len(key) == 1:
             figure = figure if key == ("min",) else _positive(figure)
             found[key[0]] = figure.get(f"{name}.{key[0]}")
     return found or None

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from capcheck.architecture import Architecture
 from capcheck.case import Case, Estimate, Model, Workshop
@@ -32,6 +32,7 @@ from capcheck.source import Node, read_documents
 from capcheck.terms import TermBook, Terms
 from capcheck.values import Place, Value, default, unknown, written
 
+T = TypeVar("T")
 GIB = 2.0**30
 FILE = "spec.yaml"
 HERE = Place(FILE, 1, 1, 1, 11)
@@ -117,14 +118,12 @@ class FakeEngine(Engine):
 
 
 def architecture() -> Architecture:
-    fields: dict[str, Any] = dict.fromkeys(Architecture._fields, None)
-    defaults = dict(Architecture._field_defaults)
-    known = {
-        "id": "acme/tiny", "family": "tiny", "layers": (), "dtype": "bf16", "max_positions": 8192,
-        "config": {}, "quantization": None, "experts": 0,
-    }  # fmt: skip
-    chosen = {name: known.get(name, defaults.get(name)) for name in fields}
-    return Architecture(**chosen)
+    return Architecture(
+        id="acme/tiny", family="tiny", layers=(), outer=(), towers=(), draft=(), draft_outer=(),
+        hidden=64, vocabulary=256, tied=False, heads=4, kv_heads=2, head_size=16, intermediate=128,
+        experts=0, experts_per_token=0, expert_intermediate=0, max_positions=8192, dtype="bf16",
+        ropes=(), vision=None, config={}, quantization=None,
+    )  # fmt: skip
 
 
 def part(id: str = "acme/card", gib: float = 24) -> Accelerator:
@@ -187,6 +186,17 @@ def case_of(
         written(accelerator or part(), HERE, "accelerator"),
         workshop or workshop_of(*records, estimates=estimates), label,
     )  # fmt: skip
+
+
+def some(value: Value[T] | None) -> Value[T]:
+    """A field that has to be there."""
+    assert value is not None
+    return value
+
+
+def got(value: Value[T] | None) -> T:
+    """What a field says."""
+    return some(value).get()
 
 
 def write_tree(folder: Path, files: Mapping[str, str]) -> list[Path]:

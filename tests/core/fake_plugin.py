@@ -142,8 +142,7 @@ class FakeConfig(Format):
     def read(self, desk: Desk) -> Iterable[Draft]:
         root = desk.document.root
         fields = {
-            (*ARGS, *path): value
-            for path, value in flatten(root).items() if path != ("fake",)
+            (*ARGS, *path): value for path, value in flatten(root).items() if path != ("fake",)
         }
         places = {(*ARGS, *path): place for path, place in places_of(root).items()}
         return [Draft("fake", self.name, root.place, fields, places)]

@@ -191,7 +191,9 @@ def test_an_interrupt_is_130(cli: Cli) -> None:
         "def stop(words): os.kill(os.getpid(), signal.SIGINT)\n"
         "c.run = stop\nsys.argv = ['capcheck', '.']\nc.main()\n"
     )
-    done = subprocess.run([sys.executable, "-c", start], capture_output=True, env=CLEAN, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", start], capture_output=True, env=CLEAN, check=False
+    )
     assert done.returncode == 130
     assert done.stderr == b""
     assert signal.SIGINT

@@ -64,10 +64,10 @@ def test_impossible_paths_have_a_root_and_are_missing(
 
 
 def test_a_walk_takes_yaml_and_json_in_a_stable_order(tmp_path: Path) -> None:
-    write_tree(tmp_path, {name: "" for name in (
+    write_tree(tmp_path, dict.fromkeys((
         "b.yaml", "a.YML", "c.json", "d.txt", "e", "sub/f.yml", ".hidden/g.yaml",
         ".git/h.yaml", "node_modules/i.yaml", ".venv/j.yaml", "x/.terraform/k.yaml",
-    )})  # fmt: skip
+    ), ""))  # fmt: skip
     assert names(tmp_path) == ["a.YML", "b.yaml", "c.json", ".hidden/g.yaml", "sub/f.yml"]
 
 
@@ -81,9 +81,7 @@ def test_a_walk_takes_yaml_and_json_in_a_stable_order(tmp_path: Path) -> None:
         ("*.yaml", []),
     ],
 )
-def test_excluded_files_are_not_walked(
-    tmp_path: Path, pattern: str, expected: list[str]
-) -> None:
+def test_excluded_files_are_not_walked(tmp_path: Path, pattern: str, expected: list[str]) -> None:
     write_tree(tmp_path, {"a.yaml": "", "b.yaml": "", "sub/c.yaml": ""})
     assert names(tmp_path, pattern) == expected
 

@@ -16,6 +16,7 @@ from capcheck.quantity import Band, Verdict
 from capcheck.terms import Terms
 from capcheck.values import Origin, Place, Unknown, Value, written
 
+NOWHERE_AT_ALL: Any = "line 3"
 SPREAD = term("a", 0.5, 1, 1.5)
 
 
@@ -40,7 +41,7 @@ def say(verdict: Verdict, left: Band) -> Words:
     return Words(f"{verdict} with {left.low:g} to {left.high:g}", "sum", ("help",))
 
 
-def margin(have: float, need: float, **more: Any) -> Margin:
+def margin(have: Any, need: float, **more: Any) -> Margin:
     return Margin(have, need, "B", more.pop("at", HERE), more.pop("words", say), **more)
 
 
@@ -55,7 +56,9 @@ def test_the_band_of_a_margin_decides(need: float, verdict: str) -> None:
     assert result.words.message.startswith(verdict)
     assert (result.words.arithmetic, result.words.help) == ("sum", ("help",))
     assert (result.at, result.unit) == (HERE, "B")
-    assert result.moved_by == (("a", pytest.approx(0.5)),)
+    ((name, moved),) = result.moved_by
+    assert name == "a"
+    assert moved == pytest.approx(0.5)
 
 
 def test_words_are_made_once_and_only_when_asked_for() -> None:
@@ -157,7 +160,7 @@ def test_passes_and_skips_keep_their_reasons() -> None:
 
 def test_unknown_is_a_skip_with_reason_and_place() -> None:
     lost: Value[int] = Value((), Origin("written", HERE, why="$N is not resolved"))
-    result = only(lambda case, t: Pass() if lost.get("count") else Pass())
+    result = only(lambda case, t: Pass(str(lost.get("count"))))
     assert (result.verdict, result.at) == ("skip", HERE)
     assert result.reason == "count: $N is not resolved"
     assert result.lack == "$N is not resolved"
@@ -165,7 +168,7 @@ def test_unknown_is_a_skip_with_reason_and_place() -> None:
 
 def test_alternatives_that_nobody_split_are_a_skip_that_names_them() -> None:
     either = Value(("fp8", "bf16"), Origin("written", HERE))
-    result = only(lambda case, t: Pass() if either.get("dtype") else Pass())
+    result = only(lambda case, t: Pass(either.get("dtype")))
     assert result.reason == "dtype: one of fp8, bf16"
 
 
@@ -207,8 +210,8 @@ def boom(*_: Any) -> Any:
         (lambda case, t: [Fail(HERE, "x")], "answered list"),
         (lambda case, t: (Fail(HERE, "x"), "y"), "answered tuple"),
         (lambda case, t: (Pass(),), "answered tuple"),
-        (lambda case, t: Fail("line 3", "x"), "str is no place"),  # type: ignore[arg-type]
-        (lambda case, t: Skip("x", 3), "int is no place"),  # type: ignore[arg-type]
+        (lambda case, t: Fail(NOWHERE_AT_ALL, "x"), "str is no place"),
+        (lambda case, t: Skip("x", NOWHERE_AT_ALL), "str is no place"),
         (lambda case, t: margin(1, 2, words=boom), "ZeroDivisionError: by hand"),
         (lambda case, t: margin(1, 2, words=lambda *_: "no"), "words gave str"),
         (lambda case, t: margin(1, 2, at="here"), "str is no place"),

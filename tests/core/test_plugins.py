@@ -279,9 +279,7 @@ def test_a_plugin_that_asks_for_input_it_lacks(make: Make, tmp_path: Path) -> No
         ("[(ONE, 1)]", "capcheck_check: gave tuple"),
     ],
 )
-def test_every_rule_has_one_answer(
-    make: Make, tmp_path: Path, check: str, message: str
-) -> None:
+def test_every_rule_has_one_answer(make: Make, tmp_path: Path, check: str, message: str) -> None:
     text = ONE_RULE.replace("return case.run(ONE)", f"return {check}")
     text += "OTHER = page('acme/other', lambda case, t: Pass())\n"
     assert any(message in one for one in messages(run(tmp_path, make(text))))
@@ -400,9 +398,8 @@ def test_broken_terms_are_named_once(make: Make, tmp_path: Path) -> None:
     terms = tmp_path / "terms.jsonl"
     terms.write_text('{"name": "acme.x"}\n', encoding="utf-8")
     text = ONE_RULE.replace("Fail(case.deployment.place, 'found')", "t.read('acme.x') and Pass()")
-    text += (
-        f"from pathlib import Path\n@hookimpl\ndef capcheck_terms(): return [Path({str(terms)!r})]\n"
-    )
+    text += "from pathlib import Path\n"
+    text += f"@hookimpl\ndef capcheck_terms(): return [Path({str(terms)!r})]\n"
     found = messages(run(tmp_path, make(text, "acme_terms")))
     assert found[0].startswith("plugin acme_terms: acme/one: TermError: no plugin ships the term")
     assert found[1].startswith("plugin acme_terms: terms: terms.jsonl:1: acme_terms: a term lacks")
@@ -446,9 +443,7 @@ def test_a_format_that_reports_a_rule_that_nobody_has(make: Make, tmp_path: Path
     )
     text = FORMAT.format(claims="return True", read=read, near="return None")
     report = run(tmp_path, make(text, "acme_odd"), make(ONE_RULE))
-    assert messages(report) == [
-        "plugin a format: reports 'acme/none', which is no rule: odd"
-    ]
+    assert messages(report) == ["plugin a format: reports 'acme/none', which is no rule: odd"]
 
 
 ENGINE = (

@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from core_fakes import GIB, FakeEngine, case_of, part, term
+from core_fakes import GIB, FakeEngine, case_of, got, part, term
 
 from capcheck.case import Case
-from capcheck.checking import by_worst
+from capcheck.checking import Standing, by_worst
 from capcheck.engine import Change
 from capcheck.findings import Fail, Margin, Pass, Rule, Skip, Words
 from capcheck.judge import judge
 from capcheck.knobs import COST, candidates, round_sizes
-from capcheck.quantity import Verdict
 from capcheck.remedies import MOST_TRIES, Trials
 from capcheck.terms import Terms
 
@@ -54,7 +53,7 @@ class Checks:
         self.rules = rules
         self.runs = 0
 
-    def verdicts(self, case: Case) -> Mapping[str, Verdict]:
+    def standings(self, case: Case) -> Mapping[str, Standing]:
         self.runs += 1
         return by_worst(one for raw in case.run(*self.rules) for one in judge(case, raw))
 
@@ -64,8 +63,8 @@ def found(
 ) -> tuple[str, ...]:
     cases = [case] if isinstance(case, Case) else list(case)
     checks = checks or Checks(rule, *others)
-    before = {id(one): checks.verdicts(one) for one in cases}
-    return Trials(cases, before, checks.verdicts).remedies(rule)
+    before = {id(one): checks.standings(one) for one in cases}
+    return Trials(cases, before, checks.standings).remedies(rule)
 
 
 def spec(length: int = 32768, sequences: int = 1, count: int = 1, more: str = "") -> str:
@@ -86,7 +85,7 @@ def test_each_help_line_is_true() -> None:
         "tensor: 2 with count: 2 passes",
     )  # fmt: skip
     for text, verdict in ((spec(12288), "pass"), (spec(16384), "fail")):
-        assert Checks(ONE).verdicts(case_of(text))["kv/one"] == verdict
+        assert Checks(ONE).standings(case_of(text))["kv/one"].verdict == verdict
 
 
 def test_a_lossy_change_alone_where_it_suffices() -> None:
@@ -144,13 +143,36 @@ def test_what_was_wrong_before_may_stay_wrong() -> None:
     assert found(case_of(spec()), ONE, other) == found(case_of(spec()), ONE)
 
 
+def test_one_more_finding_of_a_rule_is_worse() -> None:
+    """A risk that was there for another reason does not hide the one that a change brings."""
+
+    def odd(case: Case, t: Terms) -> Any:
+        first = Fail(case.plan.tensor, "odd anyway")
+        narrow = "fp8" in case.plan.kv_dtype.get()
+        return (first, Fail(case.plan.kv_dtype, "odd, too")) if narrow else (first,)
+
+    help = found(case_of(spec(24576)), ONE, rule_of("acme/odd", odd))
+    assert not [line for line in help if "kv: fp8" in line]
+
+
+def test_the_least_change_that_makes_something_worse_gives_way_to_the_next() -> None:
+    def even(case: Case, t: Terms) -> Any:
+        tokens = case.plan.max_request_tokens
+        return Fail(tokens, "this length is odd") if tokens.get() == 12288 else Pass()
+
+    (first, *_) = found(case_of(spec()), ONE, rule_of("acme/even", even))
+    assert first == "length: 8192 passes"
+
+
 def test_more_devices_are_tried_from_the_fewest_on() -> None:
     """Eight would be refused here; four are enough."""
 
     def few(case: Case, t: Terms) -> Any:
         return Pass() if case.plan.tensor.get() < 8 else Fail(case.plan.tensor, "no such node")
 
-    help = found(case_of(spec(65536)), rule_of("kv/one", fits, ("tensor",)), rule_of("acme/few", few))
+    help = found(
+        case_of(spec(65536)), rule_of("kv/one", fits, ("tensor",)), rule_of("acme/few", few)
+    )
     assert help == ("tensor: 4 with count: 4 passes",)
 
 
@@ -237,7 +259,7 @@ def test_the_search_is_bounded_by_count() -> None:
 def test_each_changed_case_is_made_and_checked_once() -> None:
     checks = Checks(ONE, FULL)
     case = case_of(spec(32768, 4))
-    trials = Trials([case], {id(case): checks.verdicts(case)}, checks.verdicts)
+    trials = Trials([case], {id(case): checks.standings(case)}, checks.standings)
     first = trials.remedies(ONE)
     runs = checks.runs
     assert trials.remedies(ONE) == first
@@ -255,7 +277,7 @@ def test_what_if_changes_and_resolves_again() -> None:
     assert changed is not None
     assert changed.plan.max_request_tokens.get() == 2048
     assert changed.plan.devices == 2
-    assert changed.deployment.count("hardware", "count").get() == 2  # type: ignore[union-attr]
+    assert got(changed.deployment.count("hardware", "count")) == 2
     assert case.plan.max_request_tokens.get() == 32768
     assert case.what_if(Change("graphs", False)) is None
 

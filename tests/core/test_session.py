@@ -108,9 +108,7 @@ def test_the_order_of_findings_is_that_of_files(run: Bench) -> None:
     files = {f"{name}.yaml": BAD for name in "cab"}
     first = run(files)
     assert [one.place.file for one in first.findings] == ["a.yaml", "b.yaml", "c.yaml"]
-    assert first == run(files, "b.yaml", "c.yaml", "a.yaml")._replace(
-        deployments=first.deployments
-    )
+    assert first == run(files, "b.yaml", "c.yaml", "a.yaml")._replace(deployments=first.deployments)
 
 
 def test_counts(run: Bench) -> None:
@@ -304,7 +302,9 @@ def test_what_the_spec_says_wins(run: Bench) -> None:
     assert report.deployments[0].resolved["max_num_seqs"] == 4
 
 
-@pytest.mark.parametrize("paths", [("chat.yaml", "conf/fake.yaml"), ("conf/fake.yaml", "chat.yaml")])
+@pytest.mark.parametrize(
+    "paths", [("chat.yaml", "conf/fake.yaml"), ("conf/fake.yaml", "chat.yaml")]
+)
 def test_naming_the_included_file_as_well_changes_nothing(
     run: Bench, paths: tuple[str, str]
 ) -> None:
@@ -325,7 +325,7 @@ def base(text: str, name: str = "base") -> str:
 
 
 def test_a_deployment_that_others_build_on_is_checked_itself(run: Bench) -> None:
-    """A pull request must not take a deployment out of the checks by adding one that builds on it."""
+    """A pull request must not hide a deployment by adding another one that builds on it."""
     files = {
         "base.yaml": base(BAD),
         "new.yaml": HEAD + "name: new\nfrom: base.yaml\nengine: {args: {length: 1024}}\n",
@@ -431,7 +431,9 @@ def test_a_models_configuration_is_not_unclaimed(run: Bench) -> None:
     }
     report = run(files, "good.yaml", "config.json")
     assert report.findings == ()
-    assert dict(report.shown_files)["config.json"] == "model configuration, included by another file"
+    assert (
+        dict(report.shown_files)["config.json"] == "model configuration, included by another file"
+    )
 
 
 @pytest.mark.parametrize(
@@ -443,9 +445,7 @@ def test_a_models_configuration_is_not_unclaimed(run: Bench) -> None:
         ("[" * 100_000, "spec/link", "not JSON"),
     ],
 )
-def test_configurations_that_cannot_be_used(
-    run: Bench, text: str, rule: str, message: str
-) -> None:
+def test_configurations_that_cannot_be_used(run: Bench, text: str, rule: str, message: str) -> None:
     files = {"good.yaml": GOOD.replace("id: acme/tiny", "config: c.json"), "c.json": text}
     report = run(files, "good.yaml")
     (one,) = report.findings
@@ -543,3 +543,13 @@ def test_a_fault_of_ours_costs_one_deployment(
     assert rules_of(report.findings) == ["capcheck/plugin-error", "fake/one-request"]
     assert report.findings[0].message.startswith("plugin capcheck: good: ZeroDivisionError")
     assert report.summary.plugin_errors == 1
+
+
+def test_the_templates_of_a_chart_are_one_warning(run: Bench) -> None:
+    chart = {f"chart/{name}.yaml": "name: {{ .Values.name }}\n" for name in "abc"}
+    report = run({**chart, "good.yaml": GOOD}, ".")
+    (one,) = report.findings
+    assert (one.rule, one.place.file) == ("spec/template", "chart/a.yaml")
+    assert one.message == "this file and 2 more are templates that nobody rendered"
+    assert report.summary.unclaimed == 2
+    assert len(run(chart, *chart).findings) == 3  # each is asked for by name

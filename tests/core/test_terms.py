@@ -169,9 +169,7 @@ def test_one_sided_moves_count_on_their_side_only() -> None:
 
 
 def test_facts_of_the_reader_make_a_read_of_their_own() -> None:
-    t = terms_of(
-        term("a", 1, 2, 3, when={"bits": 4}), term("a", 10, 20, 30, when={"bits": 8})
-    )
+    t = terms_of(term("a", 1, 2, 3, when={"bits": 4}), term("a", 10, 20, 30, when={"bits": 8}))
     made = spread(lambda t: t.read("a", bits=4) + t.read("a", bits=8), t)
     assert made.band.mid == 22
     assert set(dict(made.moved_by)) == {"a (bits 4)", "a (bits 8)"}

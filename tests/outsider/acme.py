@@ -13,7 +13,6 @@ from typing import Any
 
 from capcheck import (
     ARGS,
-    Answer,
     Case,
     Change,
     Deployment,
@@ -43,6 +42,7 @@ from capcheck import (
     rule,
     unknown,
 )
+from capcheck.findings import Answer
 from capcheck.physics.kv import KV_ELEMENT_BYTES, cache_bytes
 from capcheck.words import Word
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from capcheck_vllm.releases import is_own, releases
 
 
