@@ -28,8 +28,9 @@ class Release(NamedTuple):
     known: bool = True
     why: str = ""  # why it is not known
     foreign: bool = False  # somebody else's build: what it refuses is not known either
-    until: Version | None = None  # an era's end, exclusive
-    since: Version | None = None  # an era's beginning
+    among: tuple[Version, Version] | None = (
+        None  # unknown: from the first up to, without the second
+    )
 
 
 class MemoryPolicy(NamedTuple):

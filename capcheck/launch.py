@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from collections.abc import Mapping as AbstractMapping
 from contextlib import suppress
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from capcheck.deployment import ARGS, ENV, FieldPath, flatten
@@ -29,7 +27,6 @@ __all__ = [
 OPEN_ARGS: FieldPath = ("engine", "more")  # arguments that could not be resolved
 _ENV_WITH_VALUE = frozenset({"-u", "--unset", "-C", "--chdir"})
 Fields = dict[FieldPath, Value[Node]]
-NamePlaces = AbstractMapping[FieldPath, Place]
 
 
 class Started(NamedTuple):
@@ -43,8 +40,8 @@ class Started(NamedTuple):
     image: Image | None
     fields: Fields
     place: Place  # of the command, or of the image that starts by itself
-    servers: int = 1
-    places: NamePlaces = MappingProxyType({})  # of the options' names
+    servers: int
+    places: dict[FieldPath, Place]  # of the options' names
 
 
 class _Start(NamedTuple):

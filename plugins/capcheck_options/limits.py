@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from capcheck import Case, Fail, Margin, Pass, Rule, Skip, Terms, rule
+from capcheck import Case, Fail, Margin, Pass, Rule, Skip, Terms, Value, rule
 from capcheck.findings import Answer
 from capcheck_options.names import CHAT, NO_ENGINE
+from capcheck_options.spelling import advice
+from capcheck_options.written import release_of
 
 HIGHEST = 0.97  # one report: 0.98 failed where 0.97 ran
 CROWDED = 4  # devices whose segments exceed 64 MiB even over a fast link
+
+
+def _respelled(case: Case, answer: Answer) -> Answer:
+    """The engine's refusals with its options spelled as the user spells them."""
+    table = case.engine.options
+    if table is None or isinstance(answer, Margin | Fail | Pass | Skip):
+        return answer
+    release = release_of(case)
+    fails = []
+    for fail in answer:
+        like = fail.at.origin.word if isinstance(fail.at, Value) else ""
+        message, *help = (advice(text, like, table, release) for text in (fail.message, *fail.help))
+        fails.append(fail._replace(message=message, help=tuple(help)))
+    return tuple(fails)
 
 
 @rule(
@@ -23,7 +39,7 @@ def conflict(case: Case, t: Terms) -> Answer:
     del t
     if case.engine.fallback:
         return Skip(NO_ENGINE)
-    return case.legality("options/conflict")
+    return _respelled(case, case.legality("options/conflict"))
 
 
 @rule(
@@ -41,7 +57,7 @@ def context_limit(case: Case, t: Terms) -> Answer:
     del t
     if case.engine.fallback:
         return Skip(NO_ENGINE)
-    return case.legality("options/context-limit")
+    return _respelled(case, case.legality("options/context-limit"))
 
 
 @rule(

@@ -33,4 +33,7 @@ def advice(text: str, like: str, table: OptionTable, version: Version | None) ->
         between = " " if colon and like.startswith("-") else colon
         return f"{use}{spelled(name, like)}{between}"
 
-    return _NAME.sub(replaced, text) if "-" in like else text
+    if "-" not in like:
+        return text
+    made = _NAME.sub(replaced, text)
+    return made.removesuffix(" true") if made.startswith("--") else made  # a switch on its own

@@ -43,13 +43,13 @@ def unsure(case: Case, table: OptionTable) -> str:
 
 
 def _standing(case: Case, table: OptionTable, asked: str) -> Standing:
-    """What the release makes of a name; of an era, what all of its releases make of it."""
-    standing = table.resolve(asked, release_of(case))
-    since, until = case.release.since, case.release.until
-    if standing.verdict != "unsure" or case.release.known or since is None or until is None:
+    """What the release makes of a name; when it is not known, what all that it may be make."""
+    standing, among = table.resolve(asked, release_of(case)), case.release.among
+    if standing.verdict != "unsure" or case.release.known or among is None:
         return standing
-    era = [table.resolve(asked, version) for version in table.releases if since <= version < until]
-    return era[-1] if era and all(one.verdict == "known" for one in era) else standing
+    first, end = among
+    found = [table.resolve(asked, version) for version in table.releases if first <= version < end]
+    return found[-1] if found and all(one.verdict == "known" for one in found) else standing
 
 
 def release_words(case: Case) -> str:

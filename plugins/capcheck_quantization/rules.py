@@ -53,6 +53,7 @@ def supported(case: Case, t: Terms) -> Answer:
     "`evaluation`.",
     fails=PACKED[: PACKED.index("evaluation:")],
     passes=PACKED,
+    of_plans=False,
 )
 def evidence(case: Case, t: Terms) -> Answer:
     """An `evaluation` part, for weights that were quantized after training."""

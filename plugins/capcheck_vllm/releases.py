@@ -63,8 +63,7 @@ def releases(text: str | None, why: str) -> tuple[Release, ...]:
             known=False,
             why=why,
             foreign=foreign,
-            until=end,
-            since=first,
+            among=(ERAS[0][0], ERAS[-1][1]),
         )
         for first, end, middle in ERAS
     )

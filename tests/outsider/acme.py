@@ -70,7 +70,7 @@ class AcmeServe(Engine):
             return (Release(text, tuple(int(part) for part in parts)),)
         why = why or f"{text} is no release of acme-serve"
         return (
-            Release("1.x", (1, 9), known=False, why=why, until=(2,)),
+            Release("1.x", (1, 9), known=False, why=why),
             Release("2.x", (2, 3), known=False, why=why),
         )
 
