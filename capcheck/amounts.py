@@ -18,7 +18,7 @@ def amount(value: float, unit: str) -> str:
         return show_share(value)
     for name, size, word in _LARGE:
         if unit == name:
-            return f"{value / size:,.1f}".removesuffix(".0") + f" {word}"
+            return f"{value / size:,.{0 if abs(value) >= 1000 * size else 1}f} {word}"
     shown = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.2f}".rstrip("0").rstrip(".")
     return shown if unit in ("1", "") else f"{shown} {unit}"
 

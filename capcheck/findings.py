@@ -76,8 +76,8 @@ class Rule:
     """One check with its page. Calling it answers for one case at given terms."""
 
     __slots__ = (
-        "aliases", "check", "fails", "fix", "id", "knobs", "passes", "plugin", "scope",
-        "severity", "since", "title", "why",
+        "aliases", "check", "fails", "fix", "id", "knobs", "of_plans", "passes", "plugin",
+        "scope", "severity", "since", "title", "why",
     )  # fmt: skip
 
     def __init__(
@@ -95,6 +95,7 @@ class Rule:
         since: str = "0.1.0",
         aliases: tuple[str, ...] = (),
         scope: Scope = "deployment",
+        of_plans: bool = True,
     ) -> None:
         self.id = id
         self.check = check
@@ -108,6 +109,7 @@ class Rule:
         self.since = since
         self.aliases = aliases
         self.scope = scope  # "fleet": answered by capcheck_check_fleet, over all deployments
+        self.of_plans = of_plans
         self.plugin = ""
 
     def __call__(self, case: Case, t: Terms) -> Answer:
@@ -136,19 +138,21 @@ def rule(
     since: str = "0.1.0",
     aliases: tuple[str, ...] = (),
     scope: Scope = "deployment",
+    of_plans: bool = True,
 ) -> Callable[[Check], Rule]:
     """Make a function over (case, terms) a rule.
 
     `title` is one line, `why` and `fix` are paragraphs of its page, `fails` and `passes` are
     deployments (capcheck/v1 YAML) that are its first tests. `knobs` names what remedies may turn:
     max_request_tokens, max_sequences, max_step_tokens, memory_fraction, graphs, kv_dtype, tensor,
-    pipeline, devices.
+    pipeline, devices. `of_plans` False: it asks for what only a deployment can have, as
+    evaluations; `capcheck fit` leaves it out.
     """
 
     def make(check: Check) -> Rule:
         return Rule(
             id, check, title=title, why=why, fix=fix, fails=fails, passes=passes, knobs=knobs,
-            severity=severity, since=since, aliases=aliases, scope=scope,
+            severity=severity, since=since, aliases=aliases, scope=scope, of_plans=of_plans,
         )  # fmt: skip
 
     return make

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from capcheck.amounts import amount, around
 from capcheck.case import Case, Estimate
+from capcheck.combining import FOUND
 from capcheck.findings import Result
 from capcheck.quantity import GIB, Band
 from capcheck.session import Session
@@ -19,6 +20,14 @@ HEADLINES = {
     "generic_activation_bytes": "activation overhead",
     "generic_total_bytes": "total",
     "generic_recommended_bytes": "recommended",
+}
+# The core's own, beside which the planner's figures stand.
+CORE_HEADINGS = {
+    "weights_bytes": "weights, each device",
+    "activation_bytes": "activation, each device",
+    "non_torch_bytes": "other, each device",
+    "cuda_graph_bytes": "graphs, each device",
+    "kv_cache_bytes": "left for KV, each device",
 }
 PREFIX, SUFFIX = "generic_", "_bytes"
 # Without an engine the core's memory estimates only repeat the headlines, divided by devices.
@@ -40,14 +49,16 @@ class Fit(NamedTuple):
     fails for sure.
     """
 
-    title: str
+    model: str
+    where: str
     rows: tuple[Row, ...]
     figures: dict[str, Any]
     fits: bool | None
 
 
 def _heading(name: str) -> str:
-    return HEADLINES.get(name, name.removesuffix("_seconds").removesuffix(SUFFIX).replace("_", " "))
+    plain = name.removesuffix("_seconds").removesuffix(SUFFIX).replace("_", " ")
+    return HEADLINES.get(name) or CORE_HEADINGS.get(name) or plain
 
 
 def _shown(case: Case) -> Iterator[Estimate]:
@@ -67,23 +78,33 @@ def _row(made: Estimate, band: Band) -> Row:
     return Row(_heading(made.name), amount(band.mid, made.unit), note)
 
 
-def _title(case: Case) -> str:
-    model, part = case.model.get("model"), case.accelerator.either(None)
-    title = f"{model.name} ({model.how})"
-    if part is not None:
-        title += f" on {case.plan.tensor.either('?')} x {part.name}"
-    return title + (f", {case.engine.name} {case.release.text}" * (not case.engine.fallback))
+def _model(case: Case) -> str:
+    model = case.model.get("model")
+    return f"{model.name} ({model.how})"
 
 
-def _judged(results: Sequence[Result]) -> Iterator[Row]:
-    for result in results:
-        if result.rule.severity == "error" and result.verdict in ("fail", "at risk"):
-            yield Row(result.rule.id, result.verdict, result.words.message)
+def _where(case: Case) -> str:
+    """The devices and the engine; "" for a plan without either."""
+    part = case.accelerator.either(None)
+    words = [f"on {case.plan.tensor.either('?')} x {part.name}"] if part is not None else []
+    if not case.engine.fallback:
+        words.append(f"with {case.engine.name} {case.release.text}")
+    return " ".join(words)
+
+
+def _errors(session: Session, case: Case) -> list[Result]:
+    """What is wrong with the plan, or may be: without what only a deployment can have."""
+    return [
+        one
+        for one in session.checker.results(case)
+        if one.verdict in FOUND
+        and one.rule.of_plans
+        and (one.severity or one.rule.severity) == "error"
+    ]
 
 
 def fit_of(session: Session, case: Case) -> Fit:
     """All figures of one alternative. Raises Unknown for a model that is not known."""
-    title = _title(case)
     rows: list[Row] = []
     figures: dict[str, Any] = {}
     bands = {}
@@ -103,9 +124,9 @@ def fit_of(session: Session, case: Case) -> Fit:
         rows.append(Row("binding", binding, "the constraint that is closest to its limit"))
         figures["binding"] = binding
     if case.accelerator.unknown:
-        return Fit(title, tuple(rows), figures, None)
-    results = session.checker.results(case)
-    rows += _judged(results)
-    fits = not any(one.rule.severity == "error" and one.verdict == "fail" for one in results)
-    figures |= {"fits": fits, "verdicts": {one.rule.id: one.verdict for one in results}}
-    return Fit(title, tuple(rows), figures, fits)
+        return Fit(_model(case), _where(case), tuple(rows), figures, None)
+    errors = _errors(session, case)
+    rows += [Row(one.rule.id, one.verdict, one.words.message) for one in errors]
+    fits = not any(one.verdict == "fail" for one in errors)
+    figures |= {"fits": fits, "errors": {one.rule.id: one.verdict for one in errors}}
+    return Fit(_model(case), _where(case), tuple(rows), figures, fits)

@@ -118,6 +118,8 @@ def _write(format: ReportFormat, report: Report, look: Look) -> str:
 def run(given: argparse.Namespace) -> int:
     """Check, write the reports, and say how it went."""
     sessions = {root: session_at(given, root) for root in by_root(given)}
+    if not all(session.rules for session in sessions.values()):
+        raise UsageError("no plugin brings rules: nothing would be checked")
     first = next(iter(sessions.values()))
     formats = first.plugins.reports()
     chosen = _format(formats, first.settings.format)

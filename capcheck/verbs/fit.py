@@ -12,8 +12,9 @@ from typing import Any
 from capcheck.case import Case
 from capcheck.cli import FAULT, FINDINGS, OK, session_of, tell
 from capcheck.config import UsageError
+from capcheck.engine import Change
 from capcheck.files import shown
-from capcheck.fitting import Fit, fit_of
+from capcheck.fitting import Fit, Row, fit_of
 from capcheck.session import Session
 from capcheck.values import Unknown
 from capcheck.verbs.reading import say
@@ -69,15 +70,32 @@ def cases_of(session: Session, given: argparse.Namespace) -> tuple[Case, ...]:
     resolved = session.resolve(drafts[0])
     for problem in (*session.intake.problems, *resolved.problems):
         raise UsageError(f"{problem.message}{f'; {problem.help}' if problem.help else ''}")
-    return resolved.cases
+    return tuple(_spread(case) for case in resolved.cases)
+
+
+def _spread(case: Case) -> Case:
+    """The case over all of the devices: engines that are not told use one."""
+    count = case.deployment.count("hardware", "count")
+    devices = count.either(1) if count is not None else 1
+    if devices <= 1 or case.plan.tensor.either(devices) != 1:
+        return case
+    return case.what_if(Change("tensor", devices)) or case
 
 
 def _text(fits: Sequence[Fit]) -> Iterator[str]:
-    for fit in fits:
-        width = max((len(row.name) for row in fit.rows), default=0)
-        yield fit.title
-        for row in fit.rows:
-            yield f"  {row.name:{width}}  {row.value:>12}  {row.note}"
+    """What all alternatives share first, then each with what only it has."""
+    width = max((len(row.name) for fit in fits for row in fit.rows), default=0)
+    shared = [row for row in fits[0].rows if all(row in fit.rows for fit in fits[1:])]
+    alone = fits[0].where if len(fits) == 1 else ""
+    yield from _block(f"{fits[0].model} {alone}", shared, width)
+    for fit in fits if len(fits) > 1 else ():
+        yield from _block(fit.where, [row for row in fit.rows if row not in shared], width)
+
+
+def _block(title: str, rows: Sequence[Row], width: int) -> Iterator[str]:
+    yield title
+    for row in rows:
+        yield f"  {row.name:{width}}  {row.value:>14}  {row.note}"
 
 
 def _json(fits: Sequence[Fit], cases: Sequence[Case]) -> dict[str, Any]:

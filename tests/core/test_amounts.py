@@ -12,7 +12,8 @@ from capcheck.quantity import Band
     ("value", "unit", "shown"),
     [
         (131072, "B", "128 KiB"), (25_250_000_000, "B", "23.5 GiB"), (0.052, "s", "52.0 ms"),
-        (936e9, "B/s", "936 GB/s"), (1.5e12, "FLOP/s", "1.5 TFLOP/s"), (0.3, "share", "30 %"),
+        (936e9, "B/s", "936.0 GB/s"),
+        (2.35e12, "B/s", "2,350 GB/s"), (1.5e12, "FLOP/s", "1.5 TFLOP/s"), (0.3, "share", "30 %"),
         (39_482, "tokens", "39,482 tokens"), (4.8, "requests", "4.8 requests"), (7, "1", "7"),
         (1234.5, "1", "1,234"), (0.25, "", "0.25"),
     ],

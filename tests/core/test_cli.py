@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -360,6 +361,16 @@ def test_a_plugin_that_is_not_there_to_leave_out_is_told(cli: Cli) -> None:
     done = cli("good.yaml", "--no-plugin", "wllm")
     assert done.code == 0
     assert "--no-plugin wllm: no such plugin is installed" in done.err
+
+
+def test_a_run_without_any_rule_is_no_run(cli: Cli) -> None:
+    cli.write(good=GOOD)
+    named = [entry.name for entry in entry_points(group="capcheck")]
+    words = [word for name in named if name not in ("spec", "reports")
+             for word in ("--no-plugin", name)]  # fmt: skip
+    done = cli("good.yaml", *words)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "capcheck: no plugin brings rules: nothing would be checked\n"
 
 
 @pytest.mark.parametrize(
