@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -113,6 +114,7 @@ def context(case: Case) -> Iterator[Support]:
     if length.origin.kind != "written" or most is None:
         return
     tokens = length.get("max_model_len")
+    most = max(most, *(_told(one) for one in model.may_differ), 0)
     override = case.deployment.text("engine", "env", "VLLM_ALLOW_LONG_MAX_MODEL_LEN")
     read = _reader(case)
     scaled = any(read.has(name) for name in ("hf_overrides", "rope_scaling"))
@@ -129,6 +131,12 @@ def context(case: Case) -> Iterator[Support]:
         f"max_model_len {show_count(tokens)} is above what {model.name} supports",
         (f"max_model_len: {most}",), f"{show_count(tokens)} > {show_count(most)}", doubt,
     )  # fmt: skip
+
+
+def _told(remark: str) -> int:
+    """The length that an upload's own configuration may have; 0 when the remark tells none."""
+    found = re.search(r"position_embeddings may be (\d+)", remark)
+    return int(found[1]) if found else 0
 
 
 def _on_length(remark: str) -> bool:

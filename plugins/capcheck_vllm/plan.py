@@ -102,6 +102,10 @@ class Planner:
         if self.model is None:
             return unknown(self.read.place, "max_model_len is absent and the model is not known")
         positions = self.positions(self.model)
+        other = next((one for one in self.model.may_differ if "position" in one), None)
+        if other is not None:
+            why = f"max_model_len is absent and {self.model.name} was not seen: {other}"
+            return unknown(self.read.place, why)
         if positions is None:
             return unknown(self.read.place, "the model's configuration names no context length")
         return default(positions, self.read.place, f"{self.model.name}'s full length")

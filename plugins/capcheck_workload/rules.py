@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from capcheck import Band, Case, Fail, Margin, Pass, Rule, Skip, Terms, Words, rule
 from capcheck.findings import Answer
 from capcheck.measure import show_count
 from capcheck.quantity import Verdict
-from capcheck.workload import lengths
+from capcheck.workload import concurrency, lengths
 
 SPEC = """
 apiVersion: capcheck/v1
@@ -29,6 +31,7 @@ objectives:
 """
 TAILS = ("p90", "p95", "p99", "p999")
 LARGEST_BATCH_WITH_SPECULATION = 64
+SMALLEST_OF_BATCH_WORK = 64
 
 
 @rule(
@@ -89,41 +92,29 @@ def class_fit(case: Case, t: Terms) -> Answer:
     kind = _class(case)
     if not kind:
         return Skip("no class of traffic is declared")
-    plan = case.plan
-    fails: list[Fail] = []
-    if kind == "batch":
-        if plan.draft is not None:
-            fails.append(
-                Fail(
-                    plan.draft,
-                    "speculation costs throughput in saturated batch work",
-                    help=("drop the speculative options",),
-                )
-            )
-        sequences = plan.max_sequences.either(None)
-        if sequences is not None and sequences < 64 and not case.engine.fallback:
-            fails.append(
-                Fail(
-                    plan.max_sequences,
-                    f"batch work with at most {sequences} sequences leaves the device idle",
-                    help=("128 to 256 sequences where memory allows",),
-                )
-            )
-        if plan.prefix_caching.either(True) is False and not case.engine.fallback:
-            fails.append(Fail(plan.prefix_caching, "prefix caching is off for batch work"))
-    elif kind == "interactive" and plan.draft is not None:
-        concurrency = case.deployment.number("workload", "concurrency")
-        batch = concurrency.either(None) if concurrency is not None else None
-        if batch is not None and batch > LARGEST_BATCH_WITH_SPECULATION:
-            fails.append(
-                Fail(
-                    plan.draft,
-                    f"at {batch:g} requests in flight speculation no longer lowers the "
-                    "time per token",
-                    help=("measure with and without it",),
-                )
-            )
-    return tuple(fails) if fails else Pass()
+    check = {"batch": _for_batch, "interactive": _for_chat}.get(kind)
+    return (tuple(check(case)) if check is not None else ()) or Pass()
+
+
+def _for_batch(case: Case) -> Iterator[Fail]:
+    plan, named = case.plan, not case.engine.fallback
+    if plan.draft is not None:
+        message = "speculation costs throughput in saturated batch work"
+        yield Fail(plan.draft, message, help=("drop the speculative options",))
+    most = plan.max_sequences.either(None)
+    if most is not None and most < SMALLEST_OF_BATCH_WORK and named:
+        message = f"batch work with at most {most} sequences leaves the device idle"
+        yield Fail(plan.max_sequences, message, help=("128 to 256 sequences where memory allows",))
+    if plan.prefix_caching.either(True) is False and named:
+        yield Fail(plan.prefix_caching, "prefix caching is off for batch work")
+
+
+def _for_chat(case: Case) -> Iterator[Fail]:
+    flight = concurrency(case.deployment)
+    batch = flight.either(None) if flight is not None else None
+    if case.plan.draft is not None and (batch or 0.0) > LARGEST_BATCH_WITH_SPECULATION:
+        message = f"at {batch:g} requests in flight speculation no longer lowers the time per token"
+        yield Fail(case.plan.draft, message, help=("measure with and without it",))
 
 
 @rule(

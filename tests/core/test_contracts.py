@@ -212,3 +212,8 @@ def test_selecting_one_rule_runs_it_alone() -> None:
         (outcome,) = alone.outcomes(rule.passes)
         assert set(outcome.judged) == {rule.id}
     assert Settings().select == ("ALL",)
+
+
+def test_no_module_hides_an_exported_name() -> None:
+    modules = {file.stem for file in Path(str(capcheck.__file__)).parent.glob("*.py")}
+    assert not modules & set(capcheck.__all__)
