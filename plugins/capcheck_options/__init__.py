@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from capcheck import Case, Result, Rule, hookimpl
 
@@ -17,6 +18,12 @@ def _rules() -> tuple[Rule, ...]:
 def capcheck_rules() -> Iterable[Rule]:
     """options/*"""
     return _rules()
+
+
+@hookimpl
+def capcheck_terms() -> tuple[Path, ...]:
+    """How long servers take to start."""
+    return (Path(__file__).parent / "terms.jsonl",)
 
 
 @hookimpl

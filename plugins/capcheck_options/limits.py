@@ -5,6 +5,7 @@ from __future__ import annotations
 from capcheck import Case, Fail, Margin, Pass, Rule, Skip, Terms, Value, rule
 from capcheck.findings import Answer
 from capcheck_options.names import CHAT, NO_ENGINE
+from capcheck_options.patience import patience
 from capcheck_options.spelling import advice
 from capcheck_options.written import release_of
 
@@ -71,7 +72,7 @@ def context_limit(case: Case, t: Terms) -> Answer:
     passes=CHAT,
 )  # fmt: skip
 def environment(case: Case, t: Terms) -> Answer:
-    """What the engine decides, and /dev/shm for several devices."""
+    """What the engine decides, /dev/shm for several devices, and time to load the weights."""
     del t
     if not case.deployment.has("runtime"):
         return Skip("nothing is said of what the server runs in")
@@ -81,11 +82,10 @@ def environment(case: Case, t: Terms) -> Answer:
     fails: list[Fail] = []
     if not isinstance(answer, Margin | Fail | Pass | Skip):
         fails += answer
-    shared = _shared_memory(case)
-    if isinstance(shared, Fail):
-        fails.append(shared)
-    elif shared is not None and not fails:
-        return shared
+    found = [one for one in (_shared_memory(case), patience(case)) if one is not None]
+    fails += [one for one in found if isinstance(one, Fail)]
+    if found and not fails:
+        return Pass()
     return tuple(fails) if fails else answer
 
 
