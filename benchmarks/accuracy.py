@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,8 @@ MEASURED = {
     "max_concurrency": "max_concurrency",
 }
 RULES = ("weights/fit", "kv-cache/one-request", "kv-cache/startup-peak")
-MEMORY_OUTCOMES = ("kv_too_small", "oom_load", "no_blocks", "oom_profile", "oom_graph", "oom_start")
+ORDER = ("skip", "pass", "at risk", "fail")
+NOT_OF_START = frozenset({"quantization/evidence"})  # asks for a measurement, stops no engine
 
 
 def _band(cases: Sequence[Any], name: str) -> Band | None:
@@ -42,10 +43,83 @@ def _band(cases: Sequence[Any], name: str) -> Band | None:
 
 
 def _verdicts(outcome: Any) -> dict[str, str]:
-    order = ("skip", "pass", "at risk", "fail")
     return {
-        rule: max((one.result.verdict for one in ones), key=order.index)
+        rule: max((one.result.verdict for one in ones), key=ORDER.index)
         for rule, ones in outcome.judged.items()
+    }
+
+
+class Tally:
+    """What was predicted of the cases so far, beside what they did."""
+
+    def __init__(self) -> None:
+        self.errors: dict[str, list[tuple[float, float, bool]]] = {name: [] for name in MEASURED}
+        self.worked: Counter[str] = Counter()
+        self.failed: Counter[str] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self.false_errors: list[str] = []
+
+    def add(self, row: Mapping[str, Any], outcome: Any) -> str:
+        """Counts one case; gives a line about it."""
+        verdicts = _verdicts(outcome)
+        one = verdicts.get("kv-cache/one-request", "skip")
+        worst = max((verdicts.get(rule, "skip") for rule in RULES), key=ORDER.index)
+        figures: list[str] = []
+        if row.get("measured") is not None:
+            self.worked.update(("n", f"one-request {one}", f"memory {worst}"))
+            figures = list(self._figures(row["measured"], outcome))
+            for rule in sorted(_errors(outcome) - NOT_OF_START):
+                self.false_errors.append(f"{row['id']} {rule}")
+        elif row.get("predictable_by") == "memory_estimate":
+            self.failed.update(("n", f"memory {worst}"))
+        elif row.get("predictable_by") == "should_pass":
+            self.failed[f"engine bugs: memory {worst}"] += 1
+        reason = ""
+        if one == "skip":
+            found = outcome.judged.get("kv-cache/one-request")
+            reason = found[0].result.reason if found else "no result"
+            self.reasons[reason.partition(":")[0]] += 1
+        start = f"{row['id']:9} {row.get('outcome', 'ok'):13} one-request {one:8}"
+        return " ".join((start, f"worst {worst:8}", *figures, reason))
+
+    def _figures(self, measured: Mapping[str, Any], outcome: Any) -> Iterator[str]:
+        for name, key in MEASURED.items():
+            truth = measured.get(key)
+            band = _band(outcome.resolved.cases, name) if truth else None
+            if band is None or not truth:
+                continue
+            scale = GIB if key.endswith("_gib") else 1.0
+            mid, truth = band.mid / scale, float(truth)
+            hit = band.low / scale <= truth * 1.001 and band.high / scale >= truth * 0.999
+            width = (band.high - band.low) / scale / truth
+            self.errors[name].append((mid / truth - 1, width, hit))
+            yield f"{key} {mid:.2f}/{truth:.2f}{'' if hit else '!'}"
+
+    def show(self) -> None:
+        """Prints everything."""
+        print("started:", dict(sorted(self.worked.items())))
+        print("failed, by a memory estimate:", dict(sorted(self.failed.items())))
+        print("not judged because:", dict(self.reasons.most_common()))
+        _print_errors(self.errors)
+        n = self.worked["n"]
+        if n:
+            print(
+                f"errors on start-ups that worked: {len(self.false_errors)} on {n} (no more than "
+                f"{3 / n:.1%} when none is seen); judged "
+                f"{1 - self.worked['one-request skip'] / n:.0%}; at risk "
+                f"{self.worked['one-request at risk'] / n:.0%}"
+            )
+        print(*self.false_errors, sep="\n", end="\n" if self.false_errors else "")
+
+
+def _errors(outcome: Any) -> set[str]:
+    """The rules that give an error."""
+    return {
+        rule
+        for rule, ones in outcome.judged.items()
+        for one in ones
+        if one.result.verdict == "fail"
+        and (one.result.severity or one.result.rule.severity) == "error"
     }
 
 
@@ -70,64 +144,14 @@ def main() -> None:
     parser.add_argument("cases", nargs="+", type=Path)
     parser.add_argument("--verbose", action="store_true", help="a line for each case")
     arguments = parser.parse_args()
-    bench = Bench()
-    errors: dict[str, list[tuple[float, float, bool]]] = {name: [] for name in MEASURED}
-    worked: Counter[str] = Counter()
-    failed: Counter[str] = Counter()
-    reasons: Counter[str] = Counter()
+    bench, tally = Bench(), Tally()
     for row in rows(arguments.cases):
         if row["engine"] != "vllm":
             continue
-        outcome = bench.outcomes(spec_of(row), f"{row['id']}.yaml")[0]
-        verdicts = _verdicts(outcome)
-        one = verdicts.get("kv-cache/one-request", "skip")
-        memory = [verdicts.get(rule, "skip") for rule in RULES]
-        worst = max(memory, key=("skip", "pass", "at risk", "fail").index)
-        figures = []
-        measured = row.get("measured")
-        if measured is not None:
-            worked["n"] += 1
-            worked[f"one-request {one}"] += 1
-            worked[f"memory {worst}"] += 1
-            for name, key in MEASURED.items():
-                truth = measured.get(key)
-                band = _band(outcome.resolved.cases, name) if truth else None
-                if band is None or not truth:
-                    continue
-                scale = GIB if key.endswith("_gib") else 1.0
-                mid, truth = band.mid / scale, float(truth)
-                hit = band.low / scale <= truth * 1.001 and band.high / scale >= truth * 0.999
-                errors[name].append((mid / truth - 1, (band.high - band.low) / scale / truth, hit))
-                figures.append(f"{key} {mid:.2f}/{truth:.2f}{'' if hit else '!'}")
-        elif row.get("predictable_by") == "memory_estimate":
-            failed["n"] += 1
-            failed[f"memory {worst}"] += 1
-        elif row.get("predictable_by") == "should_pass":
-            failed[f"engine bugs: memory {worst}"] += 1
-        if one == "skip":
-            found = outcome.judged.get("kv-cache/one-request")
-            reasons[found[0].result.reason.partition(":")[0] if found else "no result"] += 1
+        line = tally.add(row, bench.outcomes(spec_of(row), f"{row['id']}.yaml")[0])
         if arguments.verbose:
-            extra = ""
-            if one == "skip":
-                found = outcome.judged.get("kv-cache/one-request")
-                extra = found[0].result.reason if found else ""
-            print(
-                f"{row['id']:9} {row.get('outcome', 'ok'):13} one-request {one:8} worst {worst:8}",
-                *figures,
-                extra,
-            )
-    print("started:", dict(sorted(worked.items())))
-    print("failed, by a memory estimate:", dict(sorted(failed.items())))
-    print("not judged because:", dict(reasons.most_common()))
-    _print_errors(errors)
-    if worked["n"]:
-        print(
-            f"errors on start-ups that worked: {worked['one-request fail']} of {worked['n']} "
-            f"(no more than {3 / worked['n']:.1%} when none is seen); judged "
-            f"{1 - worked['one-request skip'] / worked['n']:.0%}; at risk "
-            f"{worked['one-request at risk'] / worked['n']:.0%}"
-        )
+            print(line)
+    tally.show()
 
 
 if __name__ == "__main__":
