@@ -18,7 +18,7 @@ from capcheck.quantity import Verdict
 
 SHOWN: Mapping[Cost, int] = {"configuration": 2, "lossy": 1, "devices": 1}
 SKIPPED = Standing("skip", 1)
-MOST_STEPS = 4  # beyond the least change that passes, when that makes something worse
+MOST_STEPS = 12  # beyond the least change that passes, when that makes something worse
 MOST_TRIES = 64  # changed cases that one finding may cost
 
 Standings = Mapping[str, Standing]

@@ -127,7 +127,7 @@ def _nothing(telling: Sequence[Named], at: Place) -> Value[Node]:
     for label in telling:
         if label.lost:
             return unknown(label.place, unresolved_why(label.lost), label.key)
-    return unknown(at, "no node selector names one")
+    return unknown(at, "no node selector names an accelerator")
 
 
 def _value(label: Named, names: Iterable[str]) -> Value[Node]:

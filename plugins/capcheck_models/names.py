@@ -31,6 +31,7 @@ from .spelling import LONGEST_NAME, spelled
 _DATA = Path(__file__).parent / "data"
 _SIZE = re.compile(r"(?<![a-z0-9.])a?(\d{1,4}(?:[.p]\d{1,3})?|\d{1,2}x\d{1,3})(b|m|t)(?![a-z0-9])")
 _MILLIONS = {"m": 1.0, "b": 1e3, "t": 1e6}
+CLOSE = 0.72  # of two names, as difflib counts: nearer than two unrelated short ones are
 _SAME_NAME = "the config.json of that upload was not seen"
 
 
@@ -285,7 +286,7 @@ def near(name: str, ids: Collection[str]) -> tuple[str, ...]:
     by_last: dict[str, list[str]] = {}
     for id in sorted(ids):
         by_last.setdefault(id.rpartition("/")[2].lower(), []).append(id)
-    close = get_close_matches(last, list(by_last), n=5, cutoff=0.6)
+    close = get_close_matches(last, list(by_last), n=5, cutoff=CLOSE)
     found = [id for part in close for id in by_last[part]]
     found.sort(key=lambda id: not id.lower().startswith(f"{owner.lower()}/"))
     return tuple(found[:3])

@@ -79,14 +79,14 @@ def supports(case: Case) -> Iterable[Support]:
     try:
         scheme = case.model.get("model").scheme.get("quantization")
     except Unknown as lost:
-        return (Support(SUPPORTED, None, lost.value, lost.reason),)
+        return (Support(SUPPORTED, None, lost.value, lost.why),)
     try:
         found += _scheme_supports(case, scheme)
     except Unknown as lost:
-        found.append(Support(SUPPORTED, None, lost.value, lost.reason))
+        found.append(Support(SUPPORTED, None, lost.value, lost.why))
     if scheme is not None:
         try:
             found += _shape_supports(case, scheme)
         except Unknown as lost:
-            found.append(Support(DIVISIBLE, None, lost.value, lost.reason))
+            found.append(Support(DIVISIBLE, None, lost.value, lost.why))
     return found

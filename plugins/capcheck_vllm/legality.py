@@ -255,4 +255,4 @@ def supports(case: Case) -> Iterator[Support]:
         try:
             yield from list(check(case))
         except Unknown as lost:
-            yield Support(rule, None, lost.value, lost.reason)
+            yield Support(rule, None, lost.value, lost.why)

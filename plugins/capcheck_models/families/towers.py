@@ -38,6 +38,15 @@ def side(c: Config, key: str) -> int:
 _SIGLIP_QKV = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
 
 
+def _contrastive(root: str, layers: int, hidden: int, width: int) -> Tensors:
+    """The layers that SigLIP and CLIP share, and the norm behind them."""
+    encoder = Encoder(
+        f"{root}.encoder.layers", layers, hidden, width, qkv=_SIGLIP_QKV,
+        out="self_attn.out_proj", norms=("layer_norm1", "layer_norm2"),
+    )  # fmt: skip
+    return (*blocks(encoder), *norm(f"{root}.post_layernorm", hidden, bias=True, role="vision"))
+
+
 def siglip(c: Config, root: str, *, image_tokens: int) -> Tower:
     """SigLIP without its pooling head. `image_tokens`: what one image becomes."""
     hidden, layers, width = c.size("hidden_size"), depth(c), c.size("intermediate_size")
@@ -45,18 +54,7 @@ def siglip(c: Config, root: str, *, image_tokens: int) -> Tower:
     tensors = (
         *patches(f"{root}.embeddings.patch_embedding", hidden, patch),
         *fixed("vision", f"{root}.embeddings.position_embedding", (image // patch) ** 2, hidden),
-        *blocks(
-            Encoder(
-                f"{root}.encoder.layers",
-                layers,
-                hidden,
-                width,
-                qkv=_SIGLIP_QKV,
-                out="self_attn.out_proj",
-                norms=("layer_norm1", "layer_norm2"),
-            )
-        ),
-        *norm(f"{root}.post_layernorm", hidden, bias=True, role="vision"),
+        *_contrastive(root, layers, hidden, width),
     )
     return Tower(tensors, Vision(hidden, layers, width, patch, 1, image_tokens))
 
@@ -71,18 +69,7 @@ def clip(c: Config, root: str, *, image_tokens: int) -> Tower:
         *patches(f"{root}.embeddings.patch_embedding", hidden, patch, bias=False),
         *fixed("vision", f"{root}.embeddings.position_embedding", positions, hidden),
         *norm(f"{root}.pre_layrnorm", hidden, bias=True, role="vision"),
-        *blocks(
-            Encoder(
-                f"{root}.encoder.layers",
-                layers,
-                hidden,
-                width,
-                qkv=_SIGLIP_QKV,
-                out="self_attn.out_proj",
-                norms=("layer_norm1", "layer_norm2"),
-            )
-        ),
-        *norm(f"{root}.post_layernorm", hidden, bias=True, role="vision"),
+        *_contrastive(root, layers, hidden, width),
     )
     return Tower(tensors, Vision(hidden, layers, width, patch, 1, image_tokens))
 

@@ -57,7 +57,7 @@ def test_several_values_are_alternatives() -> None:
 
 def test_a_term_that_names_none_leaves_it_open() -> None:
     draft = pod("", has(GKE, "nvidia-l4"), has("zone", "a"))
-    assert why(draft, "hardware", "accelerator") == "no node selector names one"
+    assert why(draft, "hardware", "accelerator") == "no node selector names an accelerator"
 
 
 @pytest.mark.parametrize(

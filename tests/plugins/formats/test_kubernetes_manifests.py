@@ -59,7 +59,7 @@ def test_a_deployment_from_end_to_end() -> None:
     assert plain(draft, "engine", "env", "VLLM_USE_V1") == "1"
     assert plain(draft, "hardware", "count") == 2
     assert plain(draft, "replicas") == 3
-    assert why(draft, "hardware", "accelerator") == "no node selector names one"
+    assert why(draft, "hardware", "accelerator") == "no node selector names an accelerator"
     assert draft.places[("engine", "args")].line == 14
     assert draft.places[("engine", "env")].line == 18
     assert draft.problems == ()
