@@ -10,7 +10,9 @@ from capcheck_options.spelling import advice
 from capcheck_options.written import release_of
 
 HIGHEST = 0.97  # one report: 0.98 failed where 0.97 ran
-CROWDED = 4  # devices whose segments exceed 64 MiB even over a fast link
+CROWDED = (
+    4  # rule of thumb: each pair takes 7 to 10 MB, and a fast link spares most of two or three
+)
 
 
 def _respelled(case: Case, answer: Answer) -> Answer:

@@ -71,11 +71,11 @@ def evidence(case: Case, t: Terms) -> Answer:
             "only a capcheck/v1 spec carries an evaluation; `from:` builds one on this file"
         )
     at = model.scheme if scheme.seen in ("written", "online") else case.model
-    return Fail(
-        at,
-        f"{model.name} is quantized ({scheme.weight}) and no evaluation is given",
-        help=("state what was measured after quantization under `evaluation`",),
-    )
+    message = f"{model.name} is quantized ({scheme.weight}) and no evaluation is given"
+    help = ("state what was measured after quantization under `evaluation`",)
+    if model.doubt:
+        return Fail(at, f"{message}; {model.doubt}", help=help, risk=True)
+    return Fail(at, message, help=help)
 
 
 ALL: tuple[Rule, ...] = (supported, evidence)
