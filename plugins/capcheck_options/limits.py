@@ -10,9 +10,8 @@ from capcheck_options.spelling import advice
 from capcheck_options.written import release_of
 
 HIGHEST = 0.97  # one report: 0.98 failed where 0.97 ran
-CROWDED = (
-    4  # rule of thumb: each pair takes 7 to 10 MB, and a fast link spares most of two or three
-)
+# Rule of thumb: each pair takes 7 to 10 MB, and a fast link spares most of two or three devices.
+CROWDED = 4
 
 
 def _respelled(case: Case, answer: Answer) -> Answer:
