@@ -100,11 +100,18 @@ class Ledger(NamedTuple):
     budget: float
     lines: tuple[Line, ...]
     budget_words: str = ""  # "23.5 GiB x 0.90"
+    pool: float | None = None  # what the engine allocates for the KV cache, where that is not
+    # all that is left: a stated number of cells, tokens or bytes, or a share of the rest
+
+    @property
+    def left(self) -> float:
+        """Bytes that the budget leaves for the KV cache; negative when nothing is."""
+        return self.budget - sum(line.bytes for line in self.lines if line.inside_budget)
 
     @property
     def kv(self) -> float:
-        """Bytes left for the KV cache; negative when nothing is."""
-        return self.budget - sum(line.bytes for line in self.lines if line.inside_budget)
+        """Bytes of the KV cache as the engine sizes it; negative when nothing is left."""
+        return self.left if self.pool is None else self.pool
 
     @property
     def outside(self) -> float:

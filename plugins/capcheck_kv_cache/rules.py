@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from capcheck import Band, Case, Fail, Margin, Pass, Rule, Skip, Terms, Words, rule
+from collections.abc import Callable
+
+from capcheck import Band, Case, Fail, Ledger, Margin, Pass, Rule, Skip, Terms, Words, rule
 from capcheck.findings import Answer
 from capcheck.measure import show_bytes, show_count
 from capcheck.quantity import Verdict
@@ -39,10 +41,10 @@ def weights_over(case: Case, t: Terms) -> bool:
 
 def nothing_left(case: Case) -> bool:
     """Whether start-up takes more than the budget for sure: kv-cache/startup-peak says so, once."""
-    if case.ledger(case.terms()).kv >= 0:
+    if case.ledger(case.terms()).left >= 0:
         return False
     return (
-        case.spread_of(lambda terms: case.ledger(terms).kv, "left for the KV cache").band.high < 0
+        case.spread_of(lambda terms: case.ledger(terms).left, "left for the KV cache").band.high < 0
     )
 
 
@@ -61,32 +63,63 @@ def largest_length(case: Case, available: float) -> int:
 
 
 def request_margin(case: Case, t: Terms) -> Margin | Skip:
-    """Left for the KV cache against one request of max_model_len."""
+    """Left for the KV cache against one request of max_model_len.
+
+    Where the engine allocates a stated pool, that has to fit, too: the tighter of the two.
+    """
     layout = case.kv()
     if not layout.block_bytes:
         return Skip("the model keeps no KV cache")
     if case.engine.fallback:
         return Skip(NO_ENGINE)
     length = case.plan.max_request_tokens
-    tokens = length.get("max_model_len")
+    need = layout.request_bytes(length.get("max_model_len"))
     ledger = case.ledger(t)
-    need = layout.request_bytes(tokens)
+    if ledger.pool is not None and ledger.left - ledger.pool < ledger.pool - need:
+        return _pool_margin(case, ledger, ledger.pool)
+    return Margin(ledger.kv, need, "B", length, _request_words(case, ledger, need))
+
+
+def _request_words(case: Case, ledger: Ledger, need: float) -> Callable[[Verdict, Band], Words]:
+    layout, tokens = case.kv(), case.plan.max_request_tokens.get()
 
     def words(verdict: Verdict, left: Band) -> Words:
         does = "does not fit" if verdict == "fail" else "may not fit"
         message = f"one request of {show_count(tokens)} tokens {does} the KV cache"
         rest = Band(*(side + need for side in left))
+        room = ledger_words(ledger) if ledger.pool is None else "the KV cache"
         arithmetic = (
             f"{show_count(tokens)} tokens x {show_bytes(layout.bytes_per_token)} = "
-            f"{show_bytes(need)}; {ledger_words(ledger)} = {gib(ledger.kv)} GiB left"
-            f"{band_words(rest)}"
+            f"{show_bytes(need)}; {room} = {gib(ledger.kv)} GiB"
+            f"{' left' if ledger.pool is None else ''}{band_words(rest)}"
         )
-        longest = largest_length(case, ledger.kv)
+        longest = largest_length(case, min(ledger.kv, ledger.left))
         return Words(
             message, arithmetic, (f"about {show_count(longest)} tokens fit",) * bool(longest)
         )
 
-    return Margin(ledger.kv, need, "B", length, words)
+    return words
+
+
+def _pool_margin(case: Case, ledger: Ledger, pool: float) -> Margin:
+    """What is left against the KV cache that the engine allocates."""
+    layout = case.kv()
+    tokens = layout.logged_tokens(layout.blocks(pool))
+
+    def words(verdict: Verdict, left: Band) -> Words:
+        does = "does not fit" if verdict == "fail" else "may not fit"
+        message = f"the KV cache of {show_count(tokens)} tokens {does}"
+        rest = Band(*(side + pool for side in left))
+        arithmetic = (
+            f"{show_count(tokens)} tokens = {gib(pool)} GiB; {ledger_words(ledger)} = "
+            f"{gib(ledger.left)} GiB left{band_words(rest)}"
+        )
+        longest = largest_length(case, ledger.left)
+        return Words(
+            message, arithmetic, (f"about {show_count(longest)} tokens fit",) * bool(longest)
+        )
+
+    return Margin(ledger.left, pool, "B", case.plan.max_request_tokens, words)
 
 
 @rule(
@@ -131,8 +164,8 @@ def startup_peak(case: Case, t: Terms) -> Answer:
     if weights_over(case, case.terms()):
         return Skip("the weights alone do not fit: weights/fit")
     ledger = case.ledger(t)
-    inside = ledger.kv
-    overflows = case.ledger(case.terms()).kv < 0
+    inside = ledger.left
+    overflows = case.ledger(case.terms()).left < 0
     if not overflows:
         need, have, room = ledger.budget + ledger.outside, ledger.visible, "device"
     else:
@@ -151,7 +184,7 @@ def startup_peak(case: Case, t: Terms) -> Answer:
             )
         else:
             message = f"the start-up peak {does} what the weights leave"
-            arithmetic = f"{ledger_words(ledger)} = {gib(ledger.kv)} GiB left{band_words(left)}"
+            arithmetic = f"{ledger_words(ledger)} = {gib(ledger.left)} GiB left{band_words(left)}"
         return Words(message, arithmetic)
 
     return Margin(have, need, "B", at, words)
