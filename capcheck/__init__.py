@@ -11,10 +11,10 @@ TYPE_CHECKING = False  # as typing's, which takes as long to import as all else 
 __version__ = "0.1.0"
 API_VERSION = 1
 PUBLIC_MODULES = (
-    "architecture", "deployment", "embedded", "findings", "hardware", "launch", "measure",
-    "objectives", "option_reader", "options", "packing", "physics", "printable", "quantity",
-    "quantization", "report", "source", "terms", "testing", "unrendered", "values", "words",
-    "workload",
+    "architecture", "deployment", "embedded", "findings", "gguf_header", "hardware", "launch",
+    "measure", "objectives", "option_reader", "options", "packing", "physics", "printable",
+    "quantity", "quantization", "report", "source", "terms", "testing", "unrendered", "values",
+    "words", "workload",
 )  # fmt: skip
 
 _HOMES = {
@@ -27,7 +27,7 @@ _HOMES = {
     "deployment": ("ARGS", "ENV", "Deployment", "Draft", "LinkTo", "flatten", "places_of"),
     "engine": (
         "Change", "Edit", "Engine", "Image", "KvLayout", "Launch", "Ledger", "Line",
-        "MemoryPolicy", "Plan", "Platform", "Release", "Site", "Support", "blank_plan",
+        "MemoryPolicy", "OTHER", "Plan", "Platform", "Release", "Site", "Support", "blank_plan",
     ),
     "findings": ("Fail", "Finding", "Margin", "Pass", "Rule", "Skip", "Words", "rule"),
     "fleet": ("Fleet", "FleetResult"),
@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from capcheck.deployment import LinkTo as LinkTo
     from capcheck.deployment import flatten as flatten
     from capcheck.deployment import places_of as places_of
+    from capcheck.engine import OTHER as OTHER
     from capcheck.engine import Change as Change
     from capcheck.engine import Edit as Edit
     from capcheck.engine import Engine as Engine

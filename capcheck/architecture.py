@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 Role = Literal[
     "embedding", "head", "attention", "mlp", "expert", "shared_expert", "router", "norm",
-    "state", "indexer", "vision", "audio", "projector", "draft", "other",
+    "state", "indexer", "lookup", "vision", "audio", "projector", "draft", "other",
 ]  # fmt: skip
 Split = Literal["column", "row", "vocabulary", "replicated"]
 CacheKind = Literal["full", "sliding", "chunked", "latent", "state", "cross"]
@@ -24,6 +24,7 @@ class Part(NamedTuple):
     name: str  # inside its layer, as in the checkpoint: "self_attn.q_proj"
     out: int  # output features
     heads: int = 0  # > 0: sharded by whole heads and replicated beyond them (KV heads)
+    held: int = 1  # how often engines hold it: 2 where keys also fill the place of values
 
 
 class Tensor(NamedTuple):
@@ -97,7 +98,18 @@ class Rope(NamedTuple):
 
     positions: int
     dimensions: int  # rotary dimensions (cos and sin together)
-    copies: int = 1  # M-RoPE keeps four
+    copies: int = 1  # tables of this size: M-RoPE keeps four, an indexer may have its own
+    dtype: str = ""  # a fixed dtype ("fp32") whatever the model's is
+    base: float = 0.0  # of the angles: tables of other bases are other tables
+
+
+class Audio(NamedTuple):
+    """The encoder of sound, as far as memory profiling needs it."""
+
+    hidden: int
+    intermediate: int
+    tokens: int  # most tokens of one clip
+    positions: int  # of the encoder that become one token
 
 
 class Vision(NamedTuple):
@@ -110,6 +122,13 @@ class Vision(NamedTuple):
     merge: int  # patches per side that become one token
     image_tokens: int  # most tokens one image becomes at the processor's default limit; 0: unknown
     deepstack: int = 0  # extra hidden states that are kept per token
+    video_tokens: int = 0  # most tokens of one video; 0: only the length limits it, or no videos
+    frames: int = 1  # of one patch
+    gated: bool = False  # its feed-forwards
+    rotary: bool = False  # positions turn queries and keys
+    placed: bool = False  # learned positions are interpolated to the grid of each image
+    outputs: int = 1  # layers whose hidden states lie side by side in the output
+    audio: Audio | None = None
 
 
 class Architecture(NamedTuple):

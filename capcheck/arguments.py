@@ -12,10 +12,11 @@ from capcheck import __version__
 from capcheck.schemas_home import schema_names
 
 USAGE_FAULT = 2
-VERBS = ("check", "show", "explain", "rules", "list", "fit", "schema")
+VERBS = ("check", "show", "explain", "rules", "list", "fit", "schema", "models")
 KINDS = ("models", "accelerators", "engines", "formats")
 EPILOG = """\
-verbs: check (the default), show FILE, explain RULE [FILE], rules, list KIND, fit MODEL, schema
+verbs: check (the default), show FILE, explain RULE [FILE], rules, list KIND, fit MODEL, schema,
+       models add PATH; a folder that is called as a verb is ./NAME
 exit:  0 no error remains; 1 an error remains; 2 usage, configuration, plugin error or nothing
        to check
 """
@@ -53,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     listing.add_argument("kind", choices=KINDS)
     listing.add_argument("pattern", nargs="?", default="", help="only names that hold this")
     _fit(_verb(verbs, "fit", "what a model takes on an accelerator"))
+    _models(_verb(verbs, "models", "a catalogue of your own: add a checkpoint"))
     schema = _verb(verbs, "schema", "the JSON Schema of a deployment, or another")
     schema.add_argument("name", nargs="?", default="deployment", choices=schema_names())
     return top
@@ -113,6 +115,18 @@ def _fit(fit: argparse.ArgumentParser) -> None:
     add("--tpot", metavar="DURATION", help="a target: time per output token, as 50ms")
     add("--ttft", metavar="DURATION", help="a target: time to first token, as 800ms")
     add("--format", choices=("text", "json"), default="text")
+
+
+def _models(models: argparse.ArgumentParser) -> None:
+    add = models.add_argument
+    add("action", choices=("add",), help="write a checkpoint's facts into the catalogue")
+    add("model", metavar="PATH|ID", help="a folder with config.json, or a .gguf file")
+    add("--name", metavar="NAME", help="what specs call it, instead of the folder's name")
+    add("--to", type=Path, metavar="FILE", help="this catalogue instead of the configured one")
+    add("--hub", action="store_true",
+        help="read an id from the Hugging Face hub: configuration and headers")  # fmt: skip
+    add("--revision", metavar="R", help="the hub's branch, tag or commit")
+    add("--force", action="store_true", help="replace a record of that name")
 
 
 def _takes_value(whole: argparse.ArgumentParser) -> frozenset[str]:

@@ -49,7 +49,7 @@ class Model(NamedTuple):
     def doubt(self) -> str:
         """Why memory figures of this model cannot carry an error; "" when they can."""
         scheme = self.scheme.either(None)
-        if scheme is not None and scheme.seen not in ("config", "written", "online"):
+        if scheme is not None and scheme.is_guess:
             return "the quantization was not read from the checkpoint's own configuration"
         return ""
 
@@ -61,15 +61,16 @@ class Estimate(NamedTuple):
     unit: str
     compute: Callable[[Case, Terms], float]
     basis: str = ""
+    least: float | None = None  # what the quantity cannot be below: its band neither
 
 
 def estimate(
-    name: str, *, unit: str, basis: str = ""
+    name: str, *, unit: str, basis: str = "", least: float | None = None
 ) -> Callable[[Callable[[Case, Terms], float]], Estimate]:
     """Make a function over (case, terms) a shared estimate, in SI units."""
 
     def make(compute: Callable[[Case, Terms], float]) -> Estimate:
-        return Estimate(name, unit, compute, basis)
+        return Estimate(name, unit, compute, basis, least)
 
     return make
 
@@ -81,7 +82,7 @@ class Workshop(NamedTuple):
     estimates: Mapping[str, Estimate]
     platforms: tuple[Platform, ...]
     packing: PackingSource
-    find_model: Callable[[str], FoundModel | None]
+    find_model: Callable[[Value[str]], FoundModel | None]
     stored_scheme: Callable[[FoundModel, Value[Any]], Value[Scheme | None]]
     resolve: Callable[[Deployment, Case], Case | None]  # the same alternative after a change
     cache: dict[Any, Any]
@@ -142,6 +143,12 @@ class Case:
         known = part.visible_bytes or part.nominal_bytes * part.visible_factor
         return known * t.read("device.visible_factor")
 
+    @property
+    def in_use_bytes(self) -> float:
+        """Memory of each device that others hold, as declared. Raises Unknown."""
+        stated = self.deployment.size("hardware", "in_use")
+        return stated.get("hardware.in_use") if stated is not None else 0.0
+
     def draft_model(self) -> Model | None:
         """The draft model, when the plan names one that is known; None when it names none.
 
@@ -151,7 +158,7 @@ class Case:
         if named is None:
             return None
         name = named.get("draft model")
-        found = self.workshop.find_model(name)
+        found = self.workshop.find_model(named)
         if found is None:
             raise Unknown(named.because(f"the draft model {name!r} is not in the catalogue"))
         scheme = self.workshop.stored_scheme(found, named)
@@ -238,7 +245,11 @@ class Case:
 
     def estimate(self, name: str) -> Band:
         """A shared estimate with its band, in its unit. Raises Unknown."""
-        return self.spread(name).band
+        band = self.spread(name).band
+        made = self.workshop.estimates[name]
+        if made.least is None:
+            return band
+        return Band(*(max(made.least, side) for side in band))
 
     def supports(self, rule: str) -> tuple[Support, ...]:
         """What the engine and the platform decide about legality for one rule."""

@@ -15,7 +15,8 @@ def facts_of(case: Case) -> dict[str, Any]:
     """What is known of engine, release, accelerator, layout and model; the engine adds its own.
 
     engine, release, vendor, memory_class (hbm, gddr, unified), architecture, capability,
-    accelerator, link, visible (measured, nominal), tensor, pipeline, data, expert, family, moe.
+    accelerator, link, visible (measured, nominal), tensor, pipeline, data, expert, family, moe,
+    recurrent (layers that keep a state, as Mamba and linear attention).
     A fact that is not known is None or absent.
     """
     facts: dict[str, Any] = {"engine": case.engine.name, "release": case.release.version}
@@ -35,5 +36,12 @@ def facts_of(case: Case) -> dict[str, Any]:
         facts[name] = value.either(None)
     model = case.model.either(None)
     if model is not None:
-        facts |= {"family": model.architecture.family, "moe": model.architecture.experts > 0}
+        built = model.architecture
+        facts |= {
+            "family": built.family,
+            "moe": built.experts > 0,
+            "recurrent": any(
+                one.cache is not None and one.cache.kind == "state" for one in built.layers
+            ),
+        }
     return {**facts, **case.engine.facts(case)}

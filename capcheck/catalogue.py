@@ -36,6 +36,16 @@ class Catalogue:
         """The shelf of the record that counts. Raises KeyError, CatalogueError."""
         return self._found(kind, identity).shelf
 
+    def own(self, kind: str) -> dict[str, Shelf]:
+        """The ids of records that override what plugins ship, each with its file."""
+        return {
+            found.record["id"]: page.shelf
+            for page in self._stacks.pages(kind)
+            if page.shelf.rank > SHIPPED
+            for found in page.all()
+            if isinstance(found.record.get("id"), str)
+        }
+
     def holding(self, kind: str, text: str) -> tuple[Mapping[str, Any], ...]:
         """The records of a kind in which `text` is a whole string, overridden ones too."""
         return tuple(one.record for one in self._stacks.holding(kind, text))

@@ -13,6 +13,7 @@ PREFIX = "CAPCHECK_"
 CONFIG_VARIABLE = f"{PREFIX}CONFIG"
 OWN_FILE, PROJECT_FILE = "capcheck.toml", "pyproject.toml"
 TABLE = ("tool", "capcheck")
+OWN_MODELS = "capcheck-models.yaml"  # beside the configuration; read unless it names others
 LISTS = ("select", "extend-select", "ignore", "require", "plugins", "no-plugins", "exclude")
 _OPTIONS = {"plugins": "--plugin", "no-plugins": "--no-plugin"}
 _YES = frozenset({"1", "true", "yes", "on"})
@@ -35,6 +36,9 @@ class Config(NamedTuple):
     trusted: bool = False
 
 
+ShelfArguments = tuple[str, Path, str, int]
+
+
 class Settings(NamedTuple):
     """Everything that a run needs to know, from all sources."""
 
@@ -48,7 +52,7 @@ class Settings(NamedTuple):
     assume: Mapping[str, str] = {}
     plugins: tuple[str, ...] = ()
     no_plugins: tuple[str, ...] = ()
-    shelves: tuple[tuple[str, Path, str, int], ...] = ()  # the arguments of Shelf
+    shelves: tuple[ShelfArguments, ...] = ()
     format: str = "text"
     exclude: tuple[str, ...] = ()
     # Constants of the generic memory accounting, which applies when no engine is named.

@@ -99,6 +99,13 @@ def merge(lower: Draft, higher: Draft) -> Draft:
     )
 
 
+def overruled(draft: Draft, file: Draft) -> Draft:
+    """The draft with the engine's options of a file that wins over the command line."""
+    options = {path: value for path, value in file.fields.items() if path[:2] == ARGS}
+    layer = draft._replace(fields=options, places={}, links=(), problems=(), overridden=())
+    return merge(draft, layer)
+
+
 def through(draft: Draft, place: Place) -> Draft:
     """The same draft as seen through the place that included it."""
     fields = {
@@ -123,6 +130,12 @@ def _text(node: Node) -> str:
     if isinstance(node, Scalar):
         return as_text(node)
     raise ValueError("a single value")
+
+
+def _texts(node: Node) -> tuple[str, ...]:
+    if isinstance(node, Sequence) and all(isinstance(item, Scalar) for item in node.items):
+        return tuple(_text(item) for item in node.items)
+    raise ValueError("a list of names")
 
 
 def _flag(node: Node) -> bool:
@@ -170,9 +183,17 @@ class Deployment:
                 return alternatives([_text(item) for item in items], value.origin)
         return self._scalar(path, str)
 
+    def texts(self, *path: str) -> Value[tuple[str, ...]] | None:
+        """A sequence of texts, all of which count."""
+        return self.read(path, _texts)
+
     def count(self, *path: str) -> Value[int] | None:
         """A whole number; `32k` and `32K` are understood."""
         return self._scalar(path, measure.parse_count)
+
+    def size(self, *path: str) -> Value[float] | None:
+        """Bytes: 24GB, 24GiB."""
+        return self._scalar(path, measure.parse_bytes)
 
     def number(self, *path: str) -> Value[float] | None:
         """A finite number."""

@@ -102,6 +102,8 @@ class Ledger(NamedTuple):
     budget_words: str = ""  # "23.5 GiB x 0.90"
     pool: float | None = None  # what the engine allocates for the KV cache, where that is not
     # all that is left: a stated number of cells, tokens or bytes, or a share of the rest
+    taken: float | None = None  # bytes of the device that are gone when the engine asks whether its
+    # budget is free, and does not start when it is not; None: it does not ask
 
     @property
     def left(self) -> float:
@@ -136,10 +138,17 @@ class KvLayout(NamedTuple):
     request_blocks: Callable[[int], int]  # blocks that one request of n tokens takes
     logged_tokens: Callable[[int], float]  # what the engine logs for n blocks
     words: str = ""  # "32 layers x 8 heads x 128 x 2 x 2 bytes"
+    shortens: str = ""  # what the engine does, instead of stopping, when no request fits whole
+    # Bytes that the engine asks for one request of n tokens before it starts; None: what it takes
+    start: Callable[[int], float] | None = None
 
     def request_bytes(self, tokens: int) -> float:
         """What one request of so many tokens takes of the pool."""
         return self.request_blocks(tokens) * self.block_bytes
+
+    def start_bytes(self, tokens: int) -> float:
+        """What has to be left for one request of so many tokens, or the engine does not start."""
+        return self.start(tokens) if self.start is not None else self.request_bytes(tokens)
 
     def blocks(self, available: float) -> int:
         """Whole blocks in `available` bytes."""
@@ -217,6 +226,10 @@ class Engine:
         """The model that the engine's own options name; None when they name none."""
         return None
 
+    def known_as(self, name: str) -> str:
+        """What a model is called elsewhere: for engines with a library of their own."""
+        return name
+
     def plan(self, site: Site) -> Plan:
         """Options and defaults by release, accelerator and model."""
         raise NotImplementedError
@@ -231,6 +244,10 @@ class Engine:
 
     def online_quantization(self, deployment: Deployment) -> Value[str] | None:
         """The quantization that the options ask for; None when they leave it to the checkpoint."""
+        return None
+
+    def precision(self, deployment: Deployment) -> Value[str] | None:
+        """The word of `weights.precision` for the file that the options name; None: they do not."""
         return None
 
     def load_peak(self, case: Case, t: Terms) -> float | None:

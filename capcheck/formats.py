@@ -56,6 +56,7 @@ class Format:
     title: str = ""
     engine_config: str = ""  # the engine whose own configuration file this is
     config_options: tuple[str, ...] = ()  # that engine's options that name such a file
+    overrules: bool = False  # whether what such a file says wins over the command line
     rank: int = 0  # of several formats that claim a document the highest reads it
 
     def claims(self, document: Document) -> bool:

@@ -227,6 +227,10 @@ class Intake:
         """The config.json that the deployment links to; None when it links to none."""
         return self._links.model_config(deployment)
 
+    def local_model(self, named: Value[str]) -> Value[Any] | None:
+        """The configuration in the tree that a model's name leads to; None for a mere name."""
+        return self._links.local_model(named)
+
 
 def _is_sound(draft: object) -> bool:
     """Whether it is a draft whose problems can be reported."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from capcheck import deployment as drafts
 from capcheck import files
+from capcheck.checkpoint_files import CheckpointError, is_checkpoint, read_checkpoint
 from capcheck.deployment import Deployment, Draft, LinkTo
 from capcheck.engine import Engine
 from capcheck.formats import Document, Format
@@ -20,7 +20,6 @@ from capcheck.values import Origin, Place, Value, unknown
 
 MODEL_CONFIG, ENGINE_CONFIG = "model config", "engine config"
 MOST_LINKS = 8  # files behind each other
-LARGEST_CONFIG = 5_000_000  # bytes of a config.json
 MOST_NAMED = 3
 
 Reader = Callable[[Document, Sequence[Document], Format | None], tuple[list[Draft], str]]
@@ -65,11 +64,17 @@ class Links:
                     self._include(self._library.name(path), link)
                 continue
             lower = self._target(draft, link, chain)
-            draft = _open(draft, link) if lower is None else _over(lower, draft, link)
+            if lower is None:
+                draft = _open(draft, link)
+                continue
+            reader = self._config_format(draft) if link.kind == ENGINE_CONFIG else None
+            draft = _over(lower, draft, link)
+            if reader is not None and reader.overrules:
+                draft = drafts.overruled(draft, drafts.through(lower, link.place))
         return draft._replace(links=tuple(one for one in draft.links if one.kind == MODEL_CONFIG))
 
-    def _lost(self, link: LinkTo, why: str, help: str = "") -> None:
-        problem = Problem("spec/link", f"{link.target}: {why}", link.place, help)
+    def _lost(self, link: LinkTo, why: str, help: str = "", rule: str = "spec/link") -> None:
+        problem = Problem(rule, f"{link.target}: {why}", link.place, help)
         if problem not in self.problems:
             self.problems.append(problem)
 
@@ -86,10 +91,8 @@ class Links:
             help = "a capcheck.toml or .git further up makes more of the tree readable"
             self._lost(link, "leads out of the checked tree", help)
             return None
-        if link.kind == MODEL_CONFIG and files.is_dir(path):
-            path = path / "config.json"
         try:
-            if path.is_file():
+            if path.is_file() or (link.kind == MODEL_CONFIG and path.is_dir()):
                 return path
             why = "neither a regular file nor a folder" if path.exists() else "no such file"
         except (OSError, ValueError) as wrong:
@@ -161,16 +164,47 @@ class Links:
         config = self._configs[name]
         return Value(config.options, _config_origin(link, config.origin.why))
 
-    def _parse(self, path: Path, link: LinkTo) -> Value[Any]:
+    def _parse(self, path: Path, link: LinkTo, rule: str = "spec/link") -> Value[Any]:
         try:
-            if path.stat().st_size > LARGEST_CONFIG:
-                raise ValueError("larger than any config.json")
-            config = parse_config(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as wrong:
-            why = getattr(wrong, "strerror", None) or str(wrong)
-            self._lost(link, why)
-            return Value((), _config_origin(link, f"{link.target}: {why}"))
-        return Value((config,), _config_origin(link, ""))
+            found = read_checkpoint(path, lambda file: files.inside(file, self._library.root))
+        except CheckpointError as wrong:
+            self._lost(link, str(wrong), rule=rule)
+            return Value((), _config_origin(link, f"{link.target}: {wrong}"))
+        for file in found.files:
+            self._include(self._library.name(file), link)
+        return Value((found.config,), _config_origin(link, ""))
+
+    def local_model(self, named: Value[str]) -> Value[Any] | None:
+        """The configuration of the folder or file of the tree that a model's name leads to.
+
+        None when it leads to none: then it is a name, or a path of another machine. A name that
+        does not begin as a path does must lead to a checkpoint: `acme/chat` is a hub's as well.
+        """
+        name = named.either("")
+        path = self._local_path(name, named.place)
+        if path is None:
+            return None
+        link = LinkTo(MODEL_CONFIG, name, named.place)
+        key = self._library.name(path)
+        if key not in self._configs:
+            # What the folder lacks here may be there where the engine runs: no error.
+            self._configs[key] = self._parse(path, link, "spec/model-config")
+        config = self._configs[key]
+        return Value(config.options, named.origin._replace(why=config.origin.why))
+
+    def _local_path(self, name: str, place: Place) -> Path | None:
+        root = self._library.root
+        if not name or name.startswith(("/", "~")) or "://" in name:
+            return None
+        here = root if place.file.startswith("<") else (root / place.file).parent
+        try:
+            path = here / name
+            if not files.inside(path, root) or not path.exists():
+                return None
+        except (OSError, ValueError):
+            return None
+        as_path = name in (".", "..") or name.startswith(("./", "../"))
+        return path if is_checkpoint(path) or (as_path and path.is_dir()) else None
 
 
 def _over(lower: Draft, higher: Draft, link: LinkTo) -> Draft:
@@ -201,14 +235,3 @@ def _which(made: Sequence[Draft], found: Sequence[Draft], wanted: str) -> tuple[
 
 def _config_origin(link: LinkTo, why: str) -> Origin:
     return Origin("written", link.place, word="model.config", why=why)
-
-
-def parse_config(text: str) -> dict[str, Any]:
-    """A config.json. Raises ValueError with what was expected."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"not JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise ValueError("expected a JSON object")
-    return found

@@ -38,4 +38,8 @@ class ModelSource(Protocol):
         """Names that the user may have meant."""
 
     def build(self, config: Mapping[str, Any], name: str) -> FoundModel:
-        """The model of a Hugging Face config.json. Raises ValueError saying what is wrong."""
+        """The model of a checkpoint's configuration. Raises ValueError saying what is wrong.
+
+        It is a Hugging Face config.json, or Mistral's params.json, or under the key "gguf" the
+        `GgufHeader` of a GGUF file.
+        """

@@ -52,7 +52,7 @@ def standing_of(
     return Standing(
         "unsure" if _beyond(table, version) else "unknown",
         None,
-        _near(name, strings),
+        table.near(name, version),
         instead=instead,
     )
 
@@ -172,7 +172,8 @@ def _short(table: OptionTable, written: str, version: Version | None) -> Standin
     return standing._replace(since=since) if early else standing._replace(until=until)
 
 
-def _near(name: str, strings: Iterable[str]) -> tuple[str, ...]:
+def near_names(name: str, strings: Iterable[str]) -> tuple[str, ...]:
+    """The names that look like one that is not known, the likest first."""
     from difflib import get_close_matches
 
     likely = [long for long in strings if long.startswith("no_") == name.startswith("no_")]
@@ -196,4 +197,4 @@ def key_standing_of(
     elif _beyond(table, version):
         verdict = "unsure"
     instead = table.instead(f"{option}.{key}", version)
-    return KeyStanding(verdict, keys.stray, _near(key, keys.names), instead)
+    return KeyStanding(verdict, keys.stray, near_names(key, keys.names), instead)

@@ -37,6 +37,8 @@ def read_records(file: Path) -> tuple[Record, list[Record]]:
 @cache
 def version_of(text: str) -> Version:
     """The version that a record names. Raises ValueError for anything else."""
+    if text[:1] == "b" and text[1:].isdigit():
+        return (int(text[1:]),)  # a build: engines that count them have nothing else
     parts = text.split(".")
     if len(parts) > 2 and all(part.isdigit() for part in parts):
         return tuple(int(part) for part in parts)  # most are, and a table names them often

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from capcheck.option_names import Target, key_standing_of, standing_of
+from capcheck.option_names import Target, key_standing_of, near_names, standing_of
 from capcheck.option_records import (
     Record,
     at_release,
@@ -69,6 +69,7 @@ class OptionTable:
         self._file = file
         self._options: dict[str, Option] = {}
         self._strings: dict[Version | None, dict[str, Target]] = {}
+        self._near: dict[tuple[str, Version | None], tuple[str, ...]] = {}
 
     @cached_property
     def _read(self) -> tuple[Record, dict[str, Record]]:
@@ -242,6 +243,13 @@ class OptionTable:
             for one in versions
         ]
         return None if None in answers else answers[-1]
+
+    def near(self, name: str, version: Version | None) -> tuple[str, ...]:
+        """The long names of a release that look like one that it does not know."""
+        key = (name, version)
+        if key not in self._near:
+            self._near[key] = near_names(name, self.strings(version))
+        return self._near[key]
 
     def strings(self, version: Version | None) -> Mapping[str, Target]:
         """Every long name that a release answers to, without the dashes."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from capcheck.architecture import Architecture
     from capcheck.case import Case
     from capcheck.engine import Support
     from capcheck.quantization import Scheme
@@ -20,6 +21,7 @@ class Packed(NamedTuple):
     dtype_bytes: float  # of scales that take the model's dtype
     kernel: str  # a word of `kernel`
     split: str  # which side is sharded: kernels pad the two sides differently
+    whole_into: int = 0  # input features before sharding; 0: not told, as many as `into`
 
 
 class PackingSource(Protocol):
@@ -41,6 +43,9 @@ class PackingSource(Protocol):
 
     def online(self, method: str) -> Scheme | None:
         """What an engine's quantization option does to a checkpoint at load time."""
+
+    def for_model(self, scheme: Scheme, model: Architecture) -> Scheme:
+        """The scheme with what its method decides by the model: which tensors get more bits."""
 
     def of_module(
         self, scheme: Scheme, layer: int | None, module: str, role: str, *, draft: bool = False

@@ -10,6 +10,7 @@ from capcheck.packing import Packed, PackingSource
 from capcheck.values import NOWHERE, Unknown, unknown
 
 if TYPE_CHECKING:
+    from capcheck.architecture import Architecture
     from capcheck.case import Case
     from capcheck.engine import Support
     from capcheck.quantization import Scheme
@@ -63,6 +64,14 @@ class Packings:
     def online(self, method: str) -> Scheme | None:
         """What an engine's option makes of plain weights; None when it makes nothing."""
         return self._first("online", lambda source: source.online(method))
+
+    def for_model(self, scheme: Scheme, model: Architecture) -> Scheme:
+        """What the owner of the scheme makes of it for one model."""
+        owner = self._owner(scheme)
+        ask = getattr(owner, "for_model", None)  # a source from before there was such a question
+        if ask is None:
+            return scheme
+        return self._guard.call(owner, "for_model", lambda: ask(scheme, model), scheme)
 
     def of_module(
         self, scheme: Scheme, layer: int | None, module: str, role: str, *, draft: bool = False

@@ -43,7 +43,7 @@ class Parts(NamedTuple):
 
 
 class Resolver:
-    """Turns names into records. Reads no file: `read_config` is given by the session."""
+    """Turns names into records. Reads no file: what reads them is given by the session."""
 
     def __init__(
         self,
@@ -54,10 +54,11 @@ class Resolver:
         guard: Guard,
         workshop: Callable[[Resolver], Workshop],
         read_config: Callable[[Deployment], Value[Any] | None],
+        read_local: Callable[[Value[str]], Value[Any] | None],
     ) -> None:
         self.engines = tuple(engines)
         self.catalogue = catalogue
-        self.models = Models(models, catalogue, packing, guard, read_config)
+        self.models = Models(models, catalogue, packing, guard, read_config, read_local)
         self._guard = guard
         self.workshop = workshop(self)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from capcheck.case import Model
-from capcheck.catalogue import Catalogue
+from capcheck.catalogue import Catalogue, CatalogueError
 from capcheck.deployment import Deployment
 from capcheck.engine import Engine
 from capcheck.guard import RAISED, Guard
@@ -18,8 +18,11 @@ from capcheck.values import Value, derived
 if TYPE_CHECKING:
     from capcheck.quantization import Scheme
 
-UNQUANTIZED = frozenset({"bf16", "fp16", "fp32", "bfloat16", "float16", "float32", "auto"})
+UNQUANTIZED = frozenset({
+    "bf16", "fp16", "fp32", "bfloat16", "float16", "float32", "half", "f16", "auto",
+})  # fmt: skip
 Found = tuple[Value[Model], list[Problem]]
+_LACKING = "give model.config: the path of its config.json; or `capcheck models add` it once"
 
 
 class Models:
@@ -32,12 +35,14 @@ class Models:
         packing: PackingSource,
         guard: Guard,
         read_config: Callable[[Deployment], Value[Any] | None],
+        read_local: Callable[[Value[str]], Value[Any] | None],
     ) -> None:
         self._sources = tuple(sources)
         self._catalogue = catalogue
         self._packing = packing
         self._guard = guard
         self._read_config = read_config
+        self._read_local = read_local
         self._found: dict[str, FoundModel | None] = {}
 
     def find(self, name: str) -> FoundModel | None:
@@ -46,11 +51,23 @@ class Models:
             self._found[name] = self._find(name)
         return self._found[name]
 
+    def of_name(self, named: Value[str]) -> FoundModel | None:
+        """The model that a known name means: one of the tree, else of the catalogue."""
+        config = self._read_local(named)
+        if config is None:
+            return self.find(named.get())
+        built = self.build(config.get(), named.get()) if config.known else ""
+        return built if isinstance(built, FoundModel) else None
+
     def _find(self, name: str) -> FoundModel | None:
         for source in self._sources:
 
             def ask(one: ModelSource = source) -> FoundModel | None:
-                return one.find(name, self._catalogue)
+                try:
+                    return one.find(name, self._catalogue)
+                except CatalogueError as wrong:
+                    self._guard.fault("catalogue", str(wrong))
+                    return None
 
             found = self._guard.call(source, f"looking for the model {name!r}", ask, None)
             if found is not None:
@@ -62,7 +79,11 @@ class Models:
         for source in self._sources:
 
             def ask(one: ModelSource = source) -> list[str]:
-                return list(one.near(name, self._catalogue))
+                try:
+                    return list(one.near(name, self._catalogue))
+                except CatalogueError as wrong:
+                    self._guard.fault("catalogue", str(wrong))
+                    return []
 
             near += self._guard.call(source, f"looking for models like {name!r}", ask, [])
         return near
@@ -89,11 +110,14 @@ class Models:
         if not named.known:
             why = named.origin.why or f"one of {', '.join(named.options)}"
             return Value((), named.origin._replace(why=why)), []
+        config = self._read_local(named)
+        if config is not None:
+            return self._from_config(deployment, engine, named, config)
         name = named.get()
-        found = self.find(name)
+        found = self.find(engine.known_as(name))
         if found is not None:
             return self._settled(deployment, engine, named, name, found)
-        help = suggestion(self._near(name)) or "give model.config: the path of its config.json"
+        help = suggestion(self._near(name)) or _LACKING
         why = f"the model {name!r} is not in the catalogue"
         problem = Problem("spec/unknown-model", why, named.place, help)
         lost = named.origin._replace(why=f"model {name!r} is not in the catalogue")
@@ -104,23 +128,27 @@ class Models:
     ) -> Found:
         if not config.known:
             return Value((), config.origin), []
-        name = (named.either(None) if named else None) or str(
-            config.get().get("_name_or_path") or "config.json"
-        )
+        what = "the GGUF file" if "gguf" in config.get() else "config.json"
+        told = config.get().get("_name_or_path") or what
+        name = (named.either(None) if named else None) or str(told)
+        built = self.build(config.get(), name)
+        if isinstance(built, FoundModel):
+            return self._settled(deployment, engine, config, name, built)
+        problem = Problem("spec/model-config", f"{what} cannot be used: {built}", config.place)
+        return Value((), config.origin._replace(why=f"{what}: {built}")), [problem]
+
+    def build(self, config: Mapping[str, Any], name: str) -> FoundModel | str:
+        """The model of a checkpoint's configuration, or why no source can build it."""
         reasons: list[str] = []
         for source in self._sources:
             try:
-                found = source.build(config.get(), name)
+                return source.build(config, name)
             except ValueError as wrong:
                 reasons.append(str(wrong))
             except RAISED as error:
                 self._guard.failed(source, "reading config.json", error)
                 reasons.append("its reader failed")
-            else:
-                return self._settled(deployment, engine, config, name, found)
-        why = "; ".join(dict.fromkeys(reasons)) or "no source of models reads it"
-        problem = Problem("spec/model-config", f"config.json cannot be used: {why}", config.place)
-        return Value((), config.origin._replace(why=f"config.json: {why}")), [problem]
+        return "; ".join(dict.fromkeys(reasons)) or "no source of models reads it"
 
     def _settled(
         self,
@@ -150,7 +178,9 @@ class Models:
         online = engine.online_quantization(deployment)
         declared = deployment.text("model", "weights", "precision")
         if declared is None:
-            return self.stored(found, named, online), []
+            declared = engine.precision(deployment)
+            if declared is None or (declared.known and not self._is_word(declared.get())):
+                return self.stored(found, named, online), []
         if not declared.known:
             why = declared.origin.why or f"one of {', '.join(declared.options)}"
             return Value((), declared.origin._replace(why=why)), []
@@ -159,7 +189,8 @@ class Models:
             return self._online(online) or Value((None,), declared.origin), []
         scheme = self._packing.from_words(word)
         if scheme is not None:
-            return Value((scheme,), declared.origin), self._conflict(declared, scheme, online)
+            problems = self._conflict(declared, scheme, online)
+            return self._fitted(Value((scheme,), declared.origin), found), problems
         from difflib import get_close_matches
 
         known = self._packing.precisions()
@@ -169,6 +200,16 @@ class Models:
             suggestion(near) or f"known are {', '.join(known)}",
         )  # fmt: skip
         return Value((), declared.origin._replace(why="precision is not known")), [problem]
+
+    def _is_word(self, precision: str) -> bool:
+        word = precision.lower()
+        return word in UNQUANTIZED or self._packing.from_words(word) is not None
+
+    def _fitted(self, scheme: Value[Scheme | None], found: FoundModel) -> Value[Scheme | None]:
+        """The scheme with what its method decides by the model."""
+        return scheme.map(
+            lambda one: self._packing.for_model(one, found.architecture) if one else one
+        )
 
     def _online(self, online: Value[str] | None) -> Value[Scheme | None] | None:
         """What loading makes of plain weights; None when it leaves them as they are."""
@@ -203,10 +244,13 @@ class Models:
             told = online.either(None) if online is not None else None
             scheme = self._packing.online(told) or self._packing.from_words(told) if told else None
             if scheme is not None and online is not None:
-                return Value((scheme._replace(seen="written"),), online.origin)
+                stated: Value[Scheme | None] = Value(
+                    (scheme._replace(seen="written"),), online.origin
+                )
+                return self._fitted(stated, found)
             return Value((), named.origin._replace(why=found.why))
         if found.stored == "scheme":
-            return derived(found.scheme, named.place, found.how)
+            return self._fitted(derived(found.scheme, named.place, found.how), found)
         if found.stored == "config":
             return self._of_checkpoint(found, named)
         return self._online(online) or derived(None, named.place, found.how)

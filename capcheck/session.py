@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from capcheck import __version__, saying
 from capcheck.case import Estimate, Workshop
-from capcheck.catalogue import Catalogue, Shelf
+from capcheck.catalogue import Catalogue
 from capcheck.checking import Checker, Standing, by_worst
 from capcheck.combining import FOUND, Judged, combine
-from capcheck.config import Settings, UsageError
+from capcheck.config import OWN_MODELS, Settings, UsageError
 from capcheck.decide import checked, decide
 from capcheck.deployment import Deployment, Draft
 from capcheck.findings import Finding
@@ -19,6 +19,7 @@ from capcheck.guard import RAISED, describe
 from capcheck.intake import Intake
 from capcheck.judge import WORST
 from capcheck.notices import NOTICES
+from capcheck.own_records import own_shelves
 from capcheck.packings import Packings
 from capcheck.plugins import Plugins
 from capcheck.problems import Problem
@@ -60,18 +61,17 @@ class Session:
         if self.rules and not self.selected:
             raise UsageError("no rule is selected: nothing would be checked")
         engines, formats = plugins.engines(), plugins.formats()
-        shelves = (*plugins.shelves(), *(Shelf(*one) for one in settings.shelves))
-        self.catalogue = Catalogue(shelves)
+        self.catalogue = Catalogue((*plugins.shelves(), *own_shelves(settings, root)))
         self.intake = Intake(
             root, formats, engines, self.guard, catalogue=self.catalogue,
-            assumptions=settings.assume, exclude=settings.exclude,
+            assumptions=settings.assume, exclude=(*settings.exclude, OWN_MODELS),
         )  # fmt: skip
         self.packings = Packings(plugins.packings(), self.guard)
         self.validator = Validator(self._extensions())
         self.checker = Checker(plugins, self.rules, self.selected)
         self.resolver = Resolver(
             engines, self.catalogue, plugins.models(), self.packings, self.guard, self._workshop,
-            self.intake.model_config,
+            self.intake.model_config, self.intake.local_model,
         )  # fmt: skip
         self.outcomes: list[Outcome] = []
 
@@ -82,8 +82,8 @@ class Session:
                 self.guard.fault(self.guard.owner(one), f"the estimate {name!r} is the core's")
         return Workshop(
             TermBook((CORE_TERMS, *self.plugins.term_files()), self.guard.fault), estimates,
-            self.plugins.platforms(), self.packings, resolver.models.find, resolver.models.stored,
-            resolver.again, {"settings": self.settings},
+            self.plugins.platforms(), self.packings, resolver.models.of_name,
+            resolver.models.stored, resolver.again, {"settings": self.settings},
         )  # fmt: skip
 
     def _extensions(self) -> list[Extension]:

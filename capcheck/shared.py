@@ -47,14 +47,14 @@ def kv_bytes_per_token(case: Case, t: Terms) -> float:
     return case.kv().bytes_per_token
 
 
-@estimate("kv_cache_tokens", unit="tokens", basis="as the engine logs it, per rank")
+@estimate("kv_cache_tokens", unit="tokens", basis="as the engine logs it, per rank", least=0.0)
 def kv_cache_tokens(case: Case, t: Terms) -> float:
     """What the whole blocks of the KV cache hold."""
     layout = case.kv()
     return layout.logged_tokens(layout.blocks(case.ledger(t).kv))
 
 
-@estimate("max_concurrency", unit="requests", basis="at max_model_len, per rank")
+@estimate("max_concurrency", unit="requests", basis="at max_model_len, per rank", least=0.0)
 def max_concurrency(case: Case, t: Terms) -> float:
     """Requests of the full length that the KV cache holds at once."""
     layout = case.kv()

@@ -15,6 +15,8 @@ SHIPPED, VENDOR, CONFIGURATION = 0, 1, 2
 Record = Mapping[str, Any]
 
 _DROPPED = b" -_,()\t\r"
+_LARGEST_OWN = 20_000_000  # bytes of a file that came with the checked tree
+_DEEPEST = 40
 
 
 class CatalogueError(Exception):
@@ -64,7 +66,9 @@ def _records_of(data: bytes, shelf: Shelf) -> Iterable[Record]:
     else:
         import yaml
 
-        documents = [one for one in yaml.safe_load_all(data) if one is not None]
+        _must_be_plain(data)
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        documents = [one for one in yaml.load_all(data, loader) if one is not None]
         tree = documents[0] if len(documents) == 1 else documents
     if isinstance(tree, dict):
         tree = [tree]
@@ -73,13 +77,36 @@ def _records_of(data: bytes, shelf: Shelf) -> Iterable[Record]:
     return tree
 
 
+def _must_be_plain(data: bytes) -> None:
+    """Records are flat and written out: what is deep, or grows when aliases are, is none."""
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(data, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        if isinstance(event, yaml.AliasEvent):
+            raise ValueError("records have no aliases")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _DEEPEST:
+            raise ValueError("deeper than any record")
+
+
+def _bytes_of(shelf: Shelf) -> bytes:
+    is_own = shelf.rank >= CONFIGURATION and isinstance(shelf.file, Path)
+    if is_own and Path(str(shelf.file)).stat().st_size > _LARGEST_OWN:
+        raise ValueError("larger than any catalogue")
+    return shelf.file.read_bytes()
+
+
 class Page:
     """One shelf's text, and the same text folded; line n of one is line n of the other."""
 
     def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf
         try:
-            data = shelf.file.read_bytes()
+            data = _bytes_of(shelf)
             if not shelf.file.name.endswith(".jsonl"):
                 lines = (json.dumps(one, default=str) for one in _records_of(data, shelf))
                 data = "\n".join(lines).encode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median_low
 from typing import Any
 
 from capcheck.case import Case, Estimate
@@ -95,14 +96,15 @@ def estimate_of(case: Case, made: Estimate, guard: Guard) -> Band | None:
 
 
 def _estimates(cases: Sequence[Case], guard: Guard) -> dict[str, Estimated]:
-    """Every estimate that can be made; over alternatives the widest band."""
+    """Every estimate that can be made; over alternatives the widest band around the median."""
     found: dict[str, Estimated] = {}
     for name, made in cases[0].workshop.estimates.items():
         bands = [estimate_of(case, made, guard) for case in cases]
         known = [band for band in bands if band is not None]
         if known and len(known) == len(bands):
             low, high = min(band.low for band in known), max(band.high for band in known)
-            found[name] = Estimated(Band(low, known[0].mid, high), made.unit, made.basis)
+            middle = median_low(band.mid for band in known)
+            found[name] = Estimated(Band(low, middle, high), made.unit, made.basis)
     return found
 
 

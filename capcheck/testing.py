@@ -95,7 +95,21 @@ def _found(outcomes: Iterable[Outcome], text: str) -> Iterator[tuple[str, bool]]
                     yield rule, at is not None and at.file == SPEC and at.line <= lines
 
 
+def _fleet_faults_of(rule: Rule) -> Iterator[str]:
+    """As `_faults_of` for a rule over all deployments: its examples hold several."""
+    for name, text in (("fails", rule.fails), ("passes", rule.passes)):
+        found = {one.rule for one in run({SPEC: text}).findings}
+        if (rule.id in found) != (name == "fails"):
+            yield f"{rule.id}: `{name}` is {'not ' * (name == 'fails')}reported"
+        others = sorted(found - {rule.id})
+        if others:
+            yield f"{rule.id}: `{name}` is also reported by {', '.join(others)}"
+
+
 def _faults_of(rule: Rule, bench: Bench) -> Iterator[str]:
+    if rule.scope == "fleet":
+        yield from _fleet_faults_of(rule)
+        return
     for name, text in (("fails", rule.fails), ("passes", rule.passes)):
         outcomes = bench.outcomes(text)
         problems = [one for outcome in outcomes for one in outcome.resolved.problems]

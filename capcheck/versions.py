@@ -49,5 +49,7 @@ def parse_version(text: str) -> Version | None:
 
 
 def dotted(version: Version) -> str:
-    """0.11.0 for (0, 11, 0)."""
+    """0.11.0 for (0, 11, 0); a lone number is a build: b2824."""
+    if len(version) == 1:
+        return f"b{version[0]}"
     return ".".join(str(number) for number in version)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from capcheck.architecture import Cache
 
@@ -28,9 +27,22 @@ def attention_bytes_per_token(cache: Cache, tensor: int, element_bytes: float) -
     return heads * (cache.key + cache.value) * element_bytes
 
 
-def state_bytes(cache: Cache, tensor: int, conv_bytes: float, ssm_bytes: float) -> float:
-    """Bytes of the recurrent state of one request in one layer on one rank."""
-    return cache.conv / tensor * conv_bytes + cache.ssm / tensor * ssm_bytes
+def state_bytes(
+    cache: Cache, tensor: int, conv_bytes: float, ssm_bytes: float, *,
+    shared: int = 0, groups: int = 0, more_tokens: int = 0,
+) -> float:  # fmt: skip
+    """Bytes of the recurrent state of one request in one layer on one rank.
+
+    `more_tokens`: columns of the convolution beyond its kernel, one for each drafted token.
+    `shared`: elements of one column that `groups` of heads share; they are copied until every
+    rank has a group of its own.
+    """
+    kept = max(cache.conv_kernel - 1, 1)
+    column = cache.conv / kept
+    if groups and groups % tensor:
+        column += shared / groups * (tensor - groups)
+    conv = column / tensor * (kept + more_tokens) if cache.conv else 0.0
+    return conv * conv_bytes + cache.ssm / tensor * ssm_bytes
 
 
 def cache_bytes(
@@ -52,21 +64,26 @@ def cache_bytes(
     return total
 
 
-class PageGroup(NamedTuple):
-    """Layers of one kind that share pages. `page_bytes` holds `block_tokens` of one layer."""
-
-    cache: Cache
-    layers: int
-    block_tokens: int
-    page_bytes: float
-
-
 def group_size(counts: Sequence[int], threshold: float | None) -> int:
     """Layers per page group: the smallest kind's, or the largest's when they are close."""
     smallest, largest = min(counts), max(counts)
     if threshold is not None and largest < threshold * smallest:
         return largest
     return smallest
+
+
+def least_padding(counts: Sequence[int], least: int) -> int:
+    """The size, at least `least`, to whose multiples `counts` are rounded up with least padding.
+
+    The larger of equally good ones.
+    """
+    sizes = range(max(1, least), max(*counts, least, 1) + 1)
+    return min(sizes, key=lambda size: (sum(-count % size for count in counts), -size))
+
+
+def padded(size: float, step: int) -> int:
+    """`size` rounded up to a multiple of `step`."""
+    return math.ceil(size / step) * step
 
 
 def sliding_blocks(window: int, in_flight: int, tokens: int, block_tokens: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from capcheck.architecture import Architecture, Layer, Part, Rope, Tensor
@@ -12,12 +12,33 @@ from capcheck.quantity import MIB
 VOCABULARY_PADDING = 64  # rows; vLLM and SGLang pad the vocabulary to it
 
 
+TOWERS = ("vision", "audio", "projector")
+
+
 class Split(NamedTuple):
-    """How a model is spread: tensor parallel, pipeline stages, expert parallel."""
+    """How a model is spread. The last ones: devices that share what differs from `tensor`."""
 
     tensor: int = 1
     pipeline: int = 1
-    expert: int = 1
+    expert: int = 1  # devices that deal out whole experts; 1: their matrices are split instead
+    experts_over: int = 0  # devices that split the experts' matrices; 0: as `tensor`
+    shared_over: int = 0  # that split shared experts; 0: as `tensor`, 1: each holds them whole
+    towers_over: int = 0  # that split encoders; 0: as `tensor`, 1: each holds them whole
+    audio_over: int = 0  # that split encoders of sound; 0: as other encoders
+    spare_experts: int = 0  # copies of busy experts, beside one of each
+
+
+def ways(tensor: Tensor, split: Split) -> int:
+    """How many devices share a matrix that is not replicated."""
+    if tensor.role == "expert":
+        return 1 if split.expert > 1 else split.experts_over or split.tensor
+    if tensor.role == "shared_expert":
+        return split.shared_over or split.tensor
+    if tensor.role == "audio" and split.audio_over:
+        return split.audio_over
+    if tensor.role in TOWERS:
+        return split.towers_over or split.tensor
+    return split.tensor
 
 
 def allocated(size: float) -> float:
@@ -38,33 +59,33 @@ def allocated(size: float) -> float:
 
 def part_out(part: Part, tensor: Tensor, split: Split) -> int:
     """Output features of one part on one rank. KV heads replicate beyond their number."""
-    if tensor.split == "column" and not _by_expert(tensor, split):
+    return part.held * _part_once(part, tensor, ways(tensor, split))
+
+
+def _part_once(part: Part, tensor: Tensor, over: int) -> int:
+    if tensor.split == "column":
         if part.heads:
             size = part.out // part.heads
-            return max(1, math.ceil(part.heads / split.tensor)) * size
-        return math.ceil(part.out / split.tensor)
+            return max(1, math.ceil(part.heads / over)) * size
+        return math.ceil(part.out / over)
     if tensor.split == "vocabulary":
         padded = math.ceil(part.out / VOCABULARY_PADDING) * VOCABULARY_PADDING
-        return math.ceil(padded / split.tensor)
+        return math.ceil(padded / over)
     return part.out
 
 
 def rank_into(tensor: Tensor, split: Split) -> int:
     """Input features on one rank."""
-    if tensor.split == "row" and not _by_expert(tensor, split):
-        return math.ceil(tensor.into / split.tensor)
+    if tensor.split == "row":
+        return math.ceil(tensor.into / ways(tensor, split))
     return tensor.into
 
 
 def rank_copies(tensor: Tensor, split: Split) -> int:
     """Experts of one layer on one rank."""
-    if _by_expert(tensor, split):
-        return math.ceil(tensor.copies / split.expert)
+    if tensor.role == "expert" and split.expert > 1:
+        return math.ceil((tensor.copies + split.spare_experts) / split.expert)
     return tensor.copies
-
-
-def _by_expert(tensor: Tensor, split: Split) -> bool:
-    return tensor.role == "expert" and split.expert > 1
 
 
 def stage_sizes(layers: int, stages: int) -> tuple[int, ...]:
@@ -92,49 +113,38 @@ def stage_layers(
 def dense_bytes(tensor: Tensor, split: Split, dtype_bytes: float) -> float:
     """Bytes of an unquantized tensor on one rank, before allocator rounding."""
     out = sum(part_out(part, tensor, split) for part in tensor.parts)
-    width = 4.0 if tensor.dtype == "fp32" else dtype_bytes
+    width = _width(tensor.dtype, dtype_bytes)
     return float(out) * max(rank_into(tensor, split), 1) * rank_copies(tensor, split) * width
 
 
-def rope_bytes(ropes: Sequence[Rope], dtype_bytes: float) -> float:
-    """Bytes of the rotary tables, one for each distinct rope."""
-    return sum(
-        allocated(rope.positions * rope.dimensions * rope.copies * dtype_bytes)
-        for rope in set(ropes)
+def rope_sizes(ropes: Sequence[Rope], dtype_bytes: float) -> tuple[float, ...]:
+    """Bytes of each rotary table, one for each distinct rope."""
+    return tuple(
+        rope.positions * rope.dimensions * rope.copies * _width(rope.dtype, dtype_bytes)
+        for rope in dict.fromkeys(ropes)
     )
 
 
-def absorbed_mla_bytes(layers: Sequence[Layer], split: Split, dtype_bytes: float) -> float:
-    """Copies of the latent up-projections that engines keep for absorbed MLA decoding."""
-    total = 0.0
-    for layer in layers:
-        mixer = layer.mixer
-        if mixer.kind == "mla" and mixer.latent:
-            heads = math.ceil(mixer.heads / split.tensor)
-            for width in (mixer.nope, mixer.value_size):
-                total += allocated(heads * width * mixer.latent * dtype_bytes)
-    return total
+def rope_bytes(ropes: Sequence[Rope], dtype_bytes: float) -> float:
+    """Bytes of all rotary tables."""
+    return sum(map(allocated, rope_sizes(ropes, dtype_bytes)))
 
 
-TensorBytes = Callable[[Tensor, int | None], float]
+def _width(fixed: str, dtype_bytes: float) -> float:
+    return 4.0 if fixed == "fp32" else dtype_bytes
 
 
-def layers_bytes(
-    layers: Sequence[Layer], first: int, tensor_bytes: TensorBytes, *, alike: bool
-) -> float:
-    """Bytes of consecutive layers. `alike`: identical layer objects cost the same everywhere."""
-    known: dict[int, float] = {}
-    total = 0.0
-    for index, layer in enumerate(layers, first):
-        key = id(layer)
-        if not alike or key not in known:
-            known[key] = sum(tensor_bytes(tensor, index) for tensor in layer.tensors)
-        total += known[key]
-    return total
+def absorbed_bytes(layer: Layer, split: Split, dtype_bytes: float) -> float:
+    """A 16-bit copy of one layer's latent up-projections, for absorbed MLA decoding."""
+    mixer = layer.mixer
+    if mixer.kind != "mla" or not mixer.latent:
+        return 0.0
+    heads = math.ceil(mixer.heads / split.tensor)
+    return float(heads * (mixer.nope + mixer.value_size) * mixer.latent) * dtype_bytes
 
 
 def outer_tensors(model: Architecture, stages: int, stage: int) -> list[Tensor]:
-    """Embedding, head and final norm of one stage; towers stay with the first."""
+    """Embedding, head and final norm of one stage; encoders are on every one."""
     chosen = []
     for tensor in model.outer:
         first_only = tensor.role == "embedding"
@@ -146,6 +156,4 @@ def outer_tensors(model: Architecture, stages: int, stage: int) -> list[Tensor]:
                 chosen.append(tensor)
         elif stage == stages - 1:
             chosen.append(tensor)
-    if stage == 0:
-        chosen.extend(model.towers)
-    return chosen
+    return [*chosen, *model.towers]

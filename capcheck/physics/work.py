@@ -16,7 +16,7 @@ from capcheck.physics.memory import Split, part_out, rank_into
 
 RECURRENT = ("mamba", "linear", "convolution")
 STATE_OPERATIONS = 6.0  # decay, update, read-out: a multiply and an add for each state element
-ELSEWHERE = ("expert", "embedding", "head", "vision", "audio", "projector", "draft")
+ELSEWHERE = ("expert", "embedding", "head", "lookup", "vision", "audio", "projector", "draft")
 
 
 class Layout(NamedTuple):

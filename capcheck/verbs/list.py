@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from capcheck.catalogue import CatalogueError
 from capcheck.cli import FAULT, FINDINGS, OK, session_of, tell
+from capcheck.config import UsageError
 from capcheck.hardware import Accelerator
 from capcheck.measure import show_bytes
 from capcheck.session import Session
@@ -27,10 +28,17 @@ def _accelerators(session: Session) -> Iterator[str]:
             session.guard.fault("catalogue", str(wrong))
 
 
+def _models(session: Session) -> Iterator[str]:
+    """The ids; a record of one's own with the file that holds it."""
+    own = session.catalogue.own("model")
+    for id in session.catalogue.ids("model"):
+        yield f"{id:40} {own[id].file.name}" if id in own else id
+
+
 def lines(session: Session, kind: str) -> list[str]:
     """One line for each known thing, by name."""
     if kind == "models":
-        return list(session.catalogue.ids("model"))
+        return list(_models(session))
     if kind == "accelerators":
         return list(_accelerators(session))
     if kind == "engines":
@@ -42,7 +50,10 @@ def run(given: argparse.Namespace) -> int:
     """Print those that hold the pattern; 1 when none does, 2 when a plugin failed."""
     session = session_of(given)
     wanted = given.pattern.lower()
-    found = [line for line in lines(session, given.kind) if wanted in line.lower()]
+    try:
+        found = [line for line in lines(session, given.kind) if wanted in line.lower()]
+    except CatalogueError as wrong:
+        raise UsageError(str(wrong)) from wrong
     for line in found:
         say(line)
     for fault in session.guard.errors:

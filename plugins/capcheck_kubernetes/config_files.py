@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from capcheck import ARGS, Desk, Document, Draft, Format, Value
-from capcheck.deployment import merge, through
+from capcheck.deployment import merge, overruled, through
 from capcheck.embedded import yaml_inside
 from capcheck.launch import OPEN_ARGS
 from capcheck.source import Node, Scalar
@@ -15,7 +15,7 @@ ANY_ENGINES_OPTION = "config"
 
 
 def joined(draft: Draft, container: Container, engine: str, around: Surroundings) -> Draft:
-    """The draft over the file that its options name; what the command line says wins.
+    """The draft over the file that its options name; the engine tells which of them wins.
 
     Where the file cannot be had, options that are not on the command line are not known.
     """
@@ -27,7 +27,10 @@ def joined(draft: Draft, container: Container, engine: str, around: Surroundings
             lower = _configuration(value, container, reader, around)
             if lower is None:
                 return _open(draft, value)
-            draft = merge(through(lower, value.place), draft)
+            lower = through(lower, value.place)
+            draft = merge(lower, draft)
+            if reader is not None and reader.overrules:
+                draft = overruled(draft, lower)
     return draft
 
 

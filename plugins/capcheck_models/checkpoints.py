@@ -99,6 +99,13 @@ def known_ids() -> tuple[str, ...]:
     return (*ids.findall(_text(CHECKPOINTS)), *ids.findall(_text(ALIASES)))
 
 
+@lru_cache(maxsize=1)
+def alias_bases() -> frozenset[tuple[str, str]]:
+    """Every alias with the catalogue's id of its architecture, for names that are near one."""
+    pairs = re.compile(r'^\{"key": "[^"]*", "id": "([^"]+)", "base": "([^"]+)"', re.MULTILINE)
+    return frozenset(pairs.findall(_text(ALIASES)))
+
+
 def alias(id: str) -> Alias | None:
     """The alias of that id, in any spelling of its letters' case."""
     record = _record(ALIASES, id.lower())

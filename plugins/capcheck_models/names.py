@@ -7,11 +7,9 @@ another parameter count than the name says.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from capcheck.quantization import Scheme
@@ -20,19 +18,28 @@ from .checkpoints import (
     Alias,
     Checkpoint,
     alias,
+    alias_bases,
     aliases_named,
     checkpoint,
     checkpoints_named,
     known_ids,
-    scheme,
+)
+from .loose_names import LooseNames
+from .packed_names import (
+    named_inside,
+    packing_words,
+    renamed,
+    rules,
+    suffix_doubts,
+    without_suffix,
 )
 from .spelling import LONGEST_NAME, spelled
 
-_DATA = Path(__file__).parent / "data"
 _SIZE = re.compile(r"(?<![a-z0-9.])a?(\d{1,4}(?:[.p]\d{1,3})?|\d{1,2}x\d{1,3})(b|m|t)(?![a-z0-9])")
 _MILLIONS = {"m": 1.0, "b": 1e3, "t": 1e6}
 CLOSE = 0.72  # of two names, as difflib counts: nearer than two unrelated short ones are
 _SAME_NAME = "the config.json of that upload was not seen"
+_OF_FAMILY = 3  # the order of patterns.jsonl that families' names have
 
 
 class ModelMatch(NamedTuple):
@@ -62,6 +69,7 @@ class _Ids(NamedTuple):
 
     exact: Mapping[str, str]
     last: Mapping[str, tuple[str, ...]]
+    ids: frozenset[str]
 
 
 @lru_cache(maxsize=4)
@@ -70,7 +78,14 @@ def _indexed(ids: frozenset[str]) -> _Ids:
     for id in sorted(ids):
         part = id.rpartition("/")[2].lower()
         last[part] = (*last.get(part, ()), id)
-    return _Ids({id.lower(): id for id in ids}, last)
+    return _Ids({id.lower(): id for id in ids}, last, ids)
+
+
+@lru_cache(maxsize=4)
+def _owners(ids: frozenset[str]) -> Mapping[str, str]:
+    """The owners of all uploads that are known, by their lower case."""
+    owned = sorted(id for id in {*known_ids(), *ids} if "/" in id)
+    return {id.partition("/")[0].lower(): id.partition("/")[0] for id in owned}
 
 
 def resolve(name: str, ids: Collection[str]) -> ModelMatch:
@@ -82,7 +97,8 @@ def resolve(name: str, ids: Collection[str]) -> ModelMatch:
     spelling = spelled(name)
     if not spelling.candidates:
         return ModelMatch(None, spelling.why, path=spelling.path)
-    words, guess = packing_words(f"{spelling.candidates[-1]}:{spelling.tag}")
+    written = spelling.candidates[-1 if spelling.path else 0]
+    words, guess = packing_words(f"{written}:{spelling.tag}")
     for candidate in spelling.candidates:
         found = _resolve(candidate, known)
         if found is not None:
@@ -101,25 +117,62 @@ def resolve(name: str, ids: Collection[str]) -> ModelMatch:
 
 
 def _resolve(name: str, known: _Ids) -> _Found | None:
-    found = _listed(name, known) if "/" in name else _only(name, known)
+    found = _as_written(name, known)
     if found is not None:
         return found
-    for stripped in _without_suffix(name):
+    for inner in named_inside(name, _owners(known.ids)):
+        found = _as_written(inner, known)
+        if found is not None and found.id is not None:
+            differing = tuple(dict.fromkeys((*found.may_differ, _SAME_NAME)))
+            how = f"upload of {found.id}" if found.how == "exact" else found.how
+            return _Found(found.id, how, None, differing, found.differs)
+    return _loosely(name, known)
+
+
+def _as_written(name: str, known: _Ids) -> _Found | None:
+    found = _listed(name, known) if "/" in name or name.lower() in known.exact else None
+    found = found or (None if "/" in name else _only(name, known))
+    if found is not None:
+        return found
+    for stripped in without_suffix(name):
         base = _listed(stripped, known)
         if base is not None and base.id is not None and same_size(name, base.id):
             how = base.how if base.how != "exact" else f"upload of {base.id}"
-            differing = dict.fromkeys((*base.may_differ, *_suffix_rule().get("may_differ", ())))
+            differing = dict.fromkeys((*base.may_differ, *suffix_doubts(name, stripped)))
             return _Found(base.id, f"name pattern: {how}", None, tuple(differing), base.differs)
         sibling = _sibling(stripped, known)
         if sibling is not None and same_size(name, sibling):
             how = f"name pattern: another packing of {sibling}"
-            return _Found(sibling, how, None, tuple(_suffix_rule().get("may_differ", ())))
+            return _Found(sibling, how, None, suffix_doubts(name, stripped))
     return _by_pattern(name, known) or _by_name_alone(name, known)
+
+
+def _loosely(name: str, known: _Ids) -> _Found | None:
+    """The only architecture that has the words of a name, however they are joined."""
+    for spelling in (name, *without_suffix(name)):
+        makers = _owners(known.ids) if "/" not in name or spelling != name else {}
+        match = _loose_index(known.ids).find(spelling, makers)
+        base = known.exact.get(match.base.lower()) if match else None
+        if match is None or base is None:
+            continue
+        differing = (_SAME_NAME, *suffix_doubts(name, spelling))
+        if not match.same_words:
+            differing += ("max_position_embeddings (the name leaves words out)",)
+        itself = match.entry == base
+        entry = base if itself else f"{match.entry}, alias of {base}"
+        upload = checkpoint(base) if itself and match.same_words and spelling == name else None
+        return _Found(base, f"loosely spelled: {entry}", upload, differing)
+    return None
+
+
+@lru_cache(maxsize=4)
+def _loose_index(ids: frozenset[str]) -> LooseNames:
+    return LooseNames([*sorted(alias_bases()), *((id, id) for id in sorted(ids))])
 
 
 def _listed(name: str, known: _Ids) -> _Found | None:
     """An exact id, quantized upload or alias, also under the owner's other name."""
-    for spelling in (name, *_renamed(name)):
+    for spelling in (name, *renamed(name)):
         low = spelling.lower()
         upload = checkpoint(low)
         if low in known.exact:
@@ -133,8 +186,12 @@ def _listed(name: str, known: _Ids) -> _Found | None:
 
 
 def _only(name: str, known: _Ids) -> _Found | None:
-    """The catalogue's only entry of a name that is written without its owner."""
+    """The only entry or quantized upload of a name that is written without its owner."""
     entries = known.last.get(name.lower(), ())
+    uploads = checkpoints_named(name) if not entries else ()
+    if len(uploads) == 1 and (uploads[0].base or "").lower() in known.exact:
+        found = _of_upload(uploads[0], known)
+        return found._replace(may_differ=(*found.may_differ, _SAME_NAME))
     if len(entries) != 1:
         return None
     return _Found(entries[0], f"the only {name} in the catalogue", checkpoint(entries[0]))
@@ -155,26 +212,24 @@ def _of_alias(other: Alias) -> _Found:
 
 def _by_pattern(name: str, known: _Ids) -> _Found | None:
     """The patterns of families, searched in the last part, with and without its suffix."""
-    for spelling in (name, *_without_suffix(name)):
+    for spelling in (name, *without_suffix(name)):
         target = f"/{spelling.rpartition('/')[2]}"
-        for rule in _rules():
-            if rule["order"] != 3 or rule["hint"] not in target.lower():
+        for rule in rules(_OF_FAMILY):
+            if rule["hint"] not in target.lower():
                 continue
             found = re.search(rule["match"], target)
             if found is None:
                 continue
             base = known.exact.get(found.expand(rule["base"]).lower())
             if base is not None and same_size(name, base):
-                differing = tuple(rule.get("may_differ", ()))
-                if spelling != name:
-                    differing = (*differing, *_suffix_rule().get("may_differ", ()))
+                differing = (*rule.get("may_differ", ()), *suffix_doubts(name, spelling))
                 return _Found(base, f"name pattern: {base}", None, differing)
     return None
 
 
 def _by_name_alone(name: str, known: _Ids) -> _Found | None:
     """The same last part under another owner, or under any where none is written."""
-    for spelling in (name, *_without_suffix(name)):
+    for spelling in (name, *without_suffix(name)):
         last = spelling.rpartition("/")[2].lower()
         entries = known.last.get(last, ())
         uploads = checkpoints_named(last) if len(entries) != 1 else ()
@@ -189,74 +244,17 @@ def _by_name_alone(name: str, known: _Ids) -> _Found | None:
         upload = uploads[0] if len(uploads) == 1 and spelling == name else None
         how = f"same name as {(entries or (base,))[0]}"
         differs = upload.differs if upload else {}
-        return _Found(base, how, upload, (_SAME_NAME,), differs)
+        return _Found(base, how, upload, (_SAME_NAME, *suffix_doubts(name, spelling)), differs)
     return None
 
 
 def _sibling(stripped: str, known: _Ids) -> str | None:
     """An entry of the catalogue that is the same upload in another packing: -FP8 for -BF16."""
     low = stripped.lower()
-    for id_low, id in known.exact.items():
-        if id_low.startswith(low + "-") and low in (one.lower() for one in _without_suffix(id)):
+    for id_low, id in sorted(known.exact.items()):
+        if id_low.startswith(low + "-") and low in (one.lower() for one in without_suffix(id)):
             return id
     return None
-
-
-def _renamed(name: str) -> Iterator[str]:
-    owner, slash, rest = name.partition("/")
-    if slash and rest.lower().startswith("huihui-"):
-        yield f"{owner}/{rest[7:]}"
-    if not slash:
-        return
-    for rule in _rules():
-        if rule["order"] == 2 and owner.lower() in (one.lower() for one in rule["owners"]):
-            yield f"{rule['to']}/{rest}"
-
-
-def _without_suffix(name: str) -> tuple[str, ...]:
-    """The name without what tells of its packing, one kind of suffix after the other."""
-    found: list[str] = []
-    left = name
-    for _ in range(3):
-        shorter = _FILE_SUFFIX.sub("", left) or left
-        match = re.match(_suffix_rule()["match"], shorter)
-        shorter = match[1] if match else shorter
-        if shorter == left:
-            break
-        left = shorter
-        found.append(left)
-    return tuple(found)
-
-
-_FILE_SUFFIX = re.compile(
-    r"(?i)(?:[-_.](?:i1-)?gguf|[-_.](?:ud-)?i?q\d(?:_\w{1,4}){0,2}|[-_.](?:\d(?:\.\d{1,2})?bpw|exl2|"
-    r"mlx|hqq|eetq|bnb|nf4|int8|w8a8[-_]int8|quantized\.int8|marlin))+$"
-)
-
-
-@lru_cache(maxsize=1)
-def _rules() -> tuple[Mapping[str, Any], ...]:
-    lines = (_DATA / "patterns.jsonl").read_text(encoding="utf-8").splitlines()
-    return tuple(json.loads(line) for line in lines if line)
-
-
-def _suffix_rule() -> Mapping[str, Any]:
-    return next(rule for rule in _rules() if rule["order"] == 1)
-
-
-@lru_cache(maxsize=1)
-def _suffixes() -> tuple[Mapping[str, Any], ...]:
-    lines = (_DATA / "suffixes.jsonl").read_text(encoding="utf-8").splitlines()
-    return tuple(json.loads(line) for line in lines if line)
-
-
-def packing_words(name: str) -> tuple[str, Scheme | None]:
-    """The precision that a name speaks of and its usual scheme: a guess, `seen` is "name"."""
-    low = name.lower()
-    for row in _suffixes():
-        if row["hint"] in low and re.search(row["match"], name):
-            return row["word"], scheme(row["scheme"], "name", f"the name {name.rstrip(':')}")
-    return "", None
 
 
 def sizes(name: str) -> frozenset[float]:

@@ -21,6 +21,7 @@ from capcheck.physics.packing import (
 )
 from capcheck.quantization import Scheme
 
+from . import gguf
 from .kernels import padding
 from .patterns import matcher
 from .reading import PACKED_ROLES
@@ -98,7 +99,12 @@ class _Shard(NamedTuple):
     copies: int
     parts: int
     dtype_bytes: float
-    marlin: bool
+    kernel: str
+    whole_into: int
+
+    @property
+    def marlin(self) -> bool:
+        return self.kernel == "marlin"
 
     @property
     def elements(self) -> float:
@@ -114,16 +120,20 @@ def allocations(
     *,
     kernel: str = "",
     split: str = "column",
+    whole_into: int = 0,
 ) -> tuple[float, ...]:
     """Bytes of each device allocation of one packed tensor on one rank.
 
     `parts` are the output features of the fused parts and `into` the input features, both of this
     rank; `copies` is the number of experts. `split` tells which side an expert's intermediate
-    size is on: kernels pad the two sides to different multiples. A mixed scheme has no layout of
-    its own: ask `of_module` first. Raises ValueError for one.
+    size is on: kernels pad the two sides to different multiples; `whole_into` are the input
+    features of all ranks together. A mixed scheme has no layout of its own: ask `of_module`
+    first. Raises ValueError for one.
     """
     if scheme.mixed:
         raise ValueError("a mixed scheme packs each module differently: ask of_module")
+    if gguf.is_exact(scheme):
+        return (gguf.stored_bytes(scheme.weight, sum(parts), into, copies),)
     wide, deep = padding(scheme.weight, kernel, expert=copies > 1)
     if split == "row":
         wide, deep = deep, wide
@@ -133,7 +143,8 @@ def allocations(
         copies=copies,
         parts=len(parts),
         dtype_bytes=dtype_bytes,
-        marlin=kernel == "marlin",
+        kernel=kernel,
+        whole_into=max(whole_into, into),
     )
     sizes = _LAYOUTS.get(scheme.weight, _integers)(scheme, shard)
     if scheme.share >= 1.0:
@@ -147,13 +158,17 @@ def _integers(scheme: Scheme, shard: _Shard) -> list[float]:
     packed = packed_bytes(shard.elements, scheme.bits)
     if scheme.method in _WHOLE_FILE:
         return [packed]
-    scales = group_scales(shard.out, shard.into, scheme.group) * shard.copies
+    # Reordered activations may belong to any group: every rank keeps the scales of all.
+    scaled_into = shard.whole_into if scheme.activation_order else shard.into
+    scales = group_scales(shard.out, scaled_into, scheme.group) * shard.copies
     # Integer arithmetic scales its sums in fp32, weight-only kernels in the model's dtype.
     wide = FLOAT32 if scheme.activation or scheme.method == "bitsandbytes" else shard.dtype_bytes
     sizes = [packed, scales * wide]
     if scheme.zero_points:
         exact = scheme.method in ("hqq", "torchao")
         sizes.append(scales * (shard.dtype_bytes if exact else scheme.bits / 8))
+    elif scheme.method in _KEEPS_EMPTY_ZEROS and shard.kernel == "exllama":
+        sizes.append(scales * scheme.bits / 8)
     elif shard.copies > 1 and scheme.method in _KEEPS_EMPTY_ZEROS:
         # The loader of stacked experts keeps room for zero points, in the model's dtype.
         sizes.append(scales / pack_factor(scheme.bits) * shard.dtype_bytes)

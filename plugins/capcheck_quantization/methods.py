@@ -7,6 +7,7 @@ from typing import Any
 
 from capcheck.quantization import Scheme
 
+from . import overrides
 from .grouped import algorithm_scheme, block_of, compressed_tensors, modelopt
 from .patterns import fold
 from .reading import (
@@ -90,7 +91,9 @@ def _gptq(config: Mapping[str, Any], method: str = "gptq") -> Scheme:
         targets=_inner_targets(config),
         excluded=_skipped_by_rule(config),
     )
-    return finish(_with_head(scheme, config), config)
+    told = finish(_with_head(scheme, config), config)
+    rules = overrides.entries(config, "dynamic")
+    return overrides.apply(told, [one for one in rules if not one.pattern.startswith("re:-:")])
 
 
 def _with_head(scheme: Scheme, config: Mapping[str, Any]) -> Scheme:
@@ -118,19 +121,17 @@ def _skipped_by_rule(config: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _auto_round(config: Mapping[str, Any]) -> Scheme:
+    head = mapping(mapping(config, "extra_config"), "lm_head")
+    if 0 < (whole(head, "bits") or 0) < 16:
+        config = {**config, "lm_head": True}
     scheme = _gptq(config, "auto-round")
     if "awq" in word(config, "packing_format"):
         scheme = scheme._replace(zero_points=True)
-    kept = [
-        name
-        for name, told in mapping(config, "extra_config").items()
-        if isinstance(told, Mapping) and (whole(told, "bits") or 0) >= 16
-    ]
     blocks = config.get("block_name_to_quantize")
     listed = blocks.split(",") if isinstance(blocks, str) else list(texts(blocks))
-    return scheme._replace(
-        excluded=(*scheme.excluded, *fold(kept)),
-        targets=scheme.targets or fold(name.strip() for name in listed if name.strip()),
+    targets = scheme.targets or fold(name.strip() for name in listed if name.strip())
+    return overrides.apply(
+        scheme._replace(targets=targets), overrides.entries(config, "extra_config")
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from capcheck.quantization import Scheme, Seen
 
+from . import gguf_mixtures
 from .methods import READERS
 from .reading import Unread, mapping, word
 
@@ -92,7 +93,8 @@ def _scheme(fields: Mapping[str, Any], seen: Seen, source: str) -> Scheme:
 
 def precisions() -> tuple[str, ...]:
     """Every word that `weights.precision` may be, other spellings left out."""
-    return tuple(dict.fromkeys(record["word"] for record in _table("precisions.jsonl").values()))
+    words = (record["word"] for record in _table("precisions.jsonl").values())
+    return tuple(dict.fromkeys((*words, *gguf_mixtures.words())))
 
 
 def from_words(precision: str, seen: Seen = "written") -> Scheme | None:
@@ -100,8 +102,11 @@ def from_words(precision: str, seen: Seen = "written") -> Scheme | None:
 
     What the word leaves open is the method's usual choice, and named in `Scheme.guessed`.
     """
-    record = _table("precisions.jsonl").get(precision.strip().lower())
-    if record is None or "scheme" not in record:
+    word = precision.strip().lower()
+    record = _table("precisions.jsonl").get(word)
+    if record is None:
+        return gguf_mixtures.from_word(word, seen)
+    if "scheme" not in record:
         return None
     return _scheme(record["scheme"], seen, record.get("source", ""))
 

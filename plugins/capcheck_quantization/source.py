@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from capcheck import Case, Scheme, Support
+from capcheck import Architecture, Case, Scheme, Support
 from capcheck.packing import Packed
 
-from . import kernels, layouts, schemes, supporting
+from . import gguf_mixtures, kernels, layouts, schemes, supporting
 
 
 class Methods:
@@ -37,6 +37,10 @@ class Methods:
         """See `PackingSource.online`."""
         return schemes.online(method)
 
+    def for_model(self, scheme: Scheme, model: Architecture) -> Scheme:
+        """See `PackingSource.for_model`."""
+        return gguf_mixtures.for_model(scheme, model)
+
     def of_module(
         self, scheme: Scheme, layer: int | None, module: str, role: str, *, draft: bool = False
     ) -> Scheme | None:
@@ -58,7 +62,7 @@ class Methods:
         """See `PackingSource.allocations`."""
         return layouts.allocations(
             packed.parts, packed.into, packed.copies, scheme, packed.dtype_bytes,
-            kernel=packed.kernel, split=packed.split,
+            kernel=packed.kernel, split=packed.split, whole_into=packed.whole_into,
         )  # fmt: skip
 
     def supports(self, case: Case) -> Iterable[Support]:

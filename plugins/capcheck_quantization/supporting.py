@@ -54,11 +54,21 @@ def _scheme_supports(case: Case, scheme: Scheme | None) -> Iterator[Support]:
     yield Support(SUPPORTED, True, at)
 
 
+def _experts_over(case: Case) -> int:
+    """Devices that cut an expert's matrices: vLLM takes all ranks of data for it too."""
+    if case.engine.name != "vllm":
+        return 0
+    return case.plan.tensor.get("tensor_parallel_size") * max(1, case.plan.data.get())
+
+
 def _shape_supports(case: Case, scheme: Scheme) -> Iterator[Support]:
     plan = case.plan
     tensor = plan.tensor
     split = Split(
-        tensor.get("tensor_parallel_size"), plan.pipeline.get(), max(1, plan.expert.get())
+        tensor.get("tensor_parallel_size"),
+        plan.pipeline.get(),
+        max(1, plan.expert.get()),
+        experts_over=_experts_over(case),
     )
     model = case.model.get("model").architecture
     found = shape_problems(

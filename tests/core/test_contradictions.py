@@ -144,3 +144,12 @@ def test_an_assumption_does_not_replace_what_the_command_says() -> None:
     lost = MANIFEST.replace("meta-llama/Llama-3.1-8B-Instruct", "$MODEL")
     (case, *_) = assumed.cases(lost)
     assert case.model.get().name == "Qwen/Qwen2.5-7B-Instruct"
+
+
+@pytest.mark.parametrize("word", ["bf16", "fp16", "F16", "half"])
+def test_words_of_sixteen_bit_are_no_packing(word: str) -> None:
+    text = SPEC.replace(
+        "Llama-3.1-8B-Instruct", f"Llama-3.1-8B-Instruct, weights: {{precision: {word}}}"
+    )
+    (case,) = Bench().cases(text)
+    assert case.model.get("model").scheme.get("quantization") is None

@@ -269,7 +269,7 @@ UNKNOWN = [
         "hardware: {colour: red}\n",
         "colour",
         "unknown key 'colour' in hardware",
-        "hardware takes accelerator, count, nodes",
+        "hardware takes accelerator, count, nodes, in_use, host_memory, shared_with",
     ),
 ]
 

@@ -61,3 +61,47 @@ def test_more_devices_never_take_more(heads: int, tensor: int, width: float) -> 
     split = kv.attention_bytes_per_token(cache, tensor, width)
     assert 0 < split <= kv.attention_bytes_per_token(cache, 1, width)
     assert split >= 128 * width  # at least one head
+
+
+def test_least_padding() -> None:
+    assert kv.least_padding([43, 21, 20], 21) == 22  # 1 + 1 + 2 are added; 21 would add 20 + 0 + 1
+    assert kv.least_padding([12, 12], 1) == 12  # the largest of those that add nothing
+    assert kv.least_padding([3], 5) == 5
+
+
+@given(st.lists(st.integers(1, 100), min_size=1, max_size=5), st.integers(1, 100))
+def test_no_size_pads_less(counts: list[int], least: int) -> None:
+    def padding(size: int) -> int:
+        return sum(-count % size for count in counts)
+
+    best = kv.least_padding(counts, least)
+    assert best >= least
+    assert all(padding(best) <= padding(size) for size in range(least, max(*counts, least) + 1))
+
+
+def test_pages_are_padded_to_a_step() -> None:
+    assert kv.padded(64 * 584, 576) == 37_440
+    assert kv.padded(576, 576) == 576
+
+
+# Mamba-2 of 128 heads of 64 with one group of 128: a column of 8192 + 2 x 128, kernel 4.
+MAMBA = Cache("state", conv=8448 * 3, ssm=128 * 64 * 128, conv_kernel=4)
+
+
+def test_a_state() -> None:
+    assert kv.state_bytes(MAMBA, 1, 2.0, 4.0) == 8448 * 3 * 2 + 1048576 * 4
+    assert kv.state_bytes(MAMBA, 1, 2.0, 4.0, more_tokens=2) == 8448 * 5 * 2 + 1048576 * 4
+
+
+def test_a_group_is_copied_to_every_rank() -> None:
+    each = kv.state_bytes(MAMBA, 8, 2.0, 2.0, shared=256, groups=1)
+    assert each == ((8192 + 256 * 8) * 3 + 1048576) / 8 * 2
+    assert kv.state_bytes(MAMBA, 1, 2.0, 2.0, shared=256, groups=1) == (8448 * 3 + 1048576) * 2
+
+
+@given(st.sampled_from([1, 2, 4, 8, 16]), st.sampled_from([1, 2, 8]), st.integers(0, 4))
+def test_more_ranks_never_hold_more_of_a_state(tensor: int, groups: int, more: int) -> None:
+    def each(ranks: int) -> float:
+        return kv.state_bytes(MAMBA, ranks, 2.0, 4.0, shared=256, groups=groups, more_tokens=more)
+
+    assert 0 < each(2 * tensor) <= each(tensor)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
-from capcheck.architecture import Layer
+from capcheck.architecture import Layer, Rope
 
 from .blocks import Tensors, norms
 from .config import Config
@@ -59,6 +59,14 @@ def _owners(c: Config, layers: int) -> tuple[bool, ...]:
     return tuple(kind == "full" for kind in types) if types else (True,) * layers
 
 
+def _ropes(c: Config, widths: Latent) -> tuple[Rope, ...]:
+    """An indexer that pairs its dimensions otherwise than attention has a table of its own."""
+    tables = ropes(c, widths.rope)
+    if not c.has("index_n_heads") or c.flag("indexer_rope_interleave"):
+        return tables
+    return tuple(table._replace(copies=2 * table.copies) for table in tables)
+
+
 def deepseek(c: Config, family: Deepseek) -> Decoder:
     """Latent attention and experts after a few dense layers. Raises BadConfig."""
     widths = latent(c)
@@ -86,7 +94,7 @@ def deepseek(c: Config, family: Deepseek) -> Decoder:
         outer=ends(told, is_tied),
         sizes=told,
         tied=is_tied,
-        ropes=ropes(c, widths.rope),
+        ropes=_ropes(c, widths),
         routing=route,
     )
     # A prediction layer is a sparse one with an indexer of its own.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from capcheck.architecture import Cache, Layer, Mixer, Part, Tensor
+from capcheck.architecture import Cache, Layer, Mixer, Part, Rope, Tensor
 
 from .blocks import Block, Tensors, column, linear, norm, norms, replicated, row, vector
 from .config import Config
@@ -158,6 +158,13 @@ def _draft(c: Config, widths: Widths, one: Layer) -> tuple[tuple[Layer, ...], Te
     return (one,) * count, around * count
 
 
+def _ropes(c: Config, widths: Widths) -> tuple[Rope, ...]:
+    """One table for plain and one for compressed positions; kept in fp32."""
+    bases = (c.number("rope_theta", 10000.0), c.number("compress_rope_theta", 160000.0))
+    tables = ropes(c, widths.rope)[:1]
+    return tuple(table._replace(dtype="fp32", base=base) for table in tables for base in bases)
+
+
 def deepseek_v4(c: Config) -> Decoder:
     """DeepSeek V4. Raises BadConfig."""
     widths = _widths(c)
@@ -185,7 +192,7 @@ def deepseek_v4(c: Config) -> Decoder:
         outer=outer + _hyper(widths, "hc_head", widths.streams, 1),
         sizes=told,
         tied=is_tied,
-        ropes=ropes(c, widths.rope) * 2,  # one for plain, one for compressed positions
+        ropes=_ropes(c, widths),
         prefix="layers",
         routing=route,
         draft=draft,

@@ -44,7 +44,9 @@ def head_attention(heads: Heads, *, shared: bool, window: int, one_kv: bool, bia
     """Attention with a norm per head; `one_kv`: keys serve as values too."""
     parts = [Part("self_attn.q_proj", heads.heads * heads.size)]
     if not shared:
-        parts.append(Part("self_attn.k_proj", heads.kv_heads * heads.size, heads.kv_heads))
+        # Engines load the keys a second time where values would be.
+        held = 2 if one_kv else 1
+        parts.append(Part("self_attn.k_proj", heads.kv_heads * heads.size, heads.kv_heads, held))
     if not shared and not one_kv:
         parts.append(Part("self_attn.v_proj", heads.kv_heads * heads.size, heads.kv_heads))
     mixer, cache = attention_cache(heads, window, 0)

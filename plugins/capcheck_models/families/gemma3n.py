@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capcheck.architecture import Layer
+from capcheck.architecture import Layer, Rope
 
 from .blocks import (
     Tensors,
@@ -56,6 +56,15 @@ def _stream_projections(streams: int, hidden: int) -> Tensors:
     )
 
 
+def _ropes(c: Config, size: int) -> tuple[Rope, ...]:
+    """Sliding and full layers turn at other speeds: a table for each."""
+    tables = ropes(c, size)
+    if len(tables) != 1:
+        return tables
+    full, local = c.number("rope_theta", 1e6), c.number("rope_local_base_freq", 1e4)
+    return tuple(tables[0]._replace(base=base) for base in (full, local))
+
+
 def gemma3n(c: Config) -> Decoder:
     """The text part of Gemma 3n."""
     scalar = {"intermediate_size": 0} if isinstance(c.values.get("intermediate_size"), list) else {}
@@ -83,7 +92,7 @@ def gemma3n(c: Config) -> Decoder:
         outer=ends(widths, is_tied) + per_layer_outer(c, widths) + streams,
         sizes=widths._replace(intermediate=max(told)),
         tied=is_tied,
-        ropes=ropes(c, widths.head_size) * 2,  # sliding and full layers turn at other speeds
+        ropes=_ropes(c, widths.head_size),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capcheck.architecture import Layer, Rope, Vision
+from capcheck.architecture import Audio, Layer, Rope, Vision
 
 from .audio import gemma_conformer
 from .blocks import (
@@ -59,7 +59,7 @@ def _gemma4_heads(c: Config, widths: Sizes) -> tuple[Heads, Heads]:
 def _gemma4_ropes(c: Config, local: int, full: int) -> tuple[Rope, ...]:
     """One table a kind of layer; the full layers' covers whole heads though few are rotated."""
     tables = ropes(c, local)[:1]
-    return tables + tuple(table._replace(dimensions=full) for table in tables)
+    return tuple(table._replace(dimensions=size) for table in tables for size in (local, full))
 
 
 def gemma4(c: Config) -> Decoder:
@@ -101,6 +101,10 @@ def gemma4(c: Config) -> Decoder:
     )
 
 
+_MOST_VIDEO_TOKENS = 32 * 70  # 32 frames of 70 tokens
+_MOST_AUDIO_TOKENS = 750  # half a minute, 40 ms each
+
+
 def _gemma4_tower(c: Config, root: str) -> Tower:
     hidden, layers, width = c.size("hidden_size"), depth(c), c.size("intermediate_size")
     patch = side(c, "patch_size")
@@ -130,7 +134,11 @@ def _gemma4_tower(c: Config, root: str) -> Tower:
     )
     pooled = c.size("pooling_kernel_size", default=3)
     tokens = c.size("default_output_length", default=280)
-    return Tower(tensors, Vision(hidden, layers, width, patch, pooled, tokens))
+    facts = Vision(
+        hidden, layers, width, patch, pooled, tokens,
+        video_tokens=_MOST_VIDEO_TOKENS, gated=True, rotary=True,
+    )  # fmt: skip
+    return Tower(tensors, facts)
 
 
 _NAMES = ("model.language_model", "lm_head")
@@ -140,13 +148,16 @@ def gemma4_any(c: Config) -> Decoder:
     """Gemma 4 with its towers: images, and sound where the configuration tells an encoder."""
     built = text_part(c, "gemma4_text", _NAMES)
     tower = _gemma4_tower(c.section("vision_config"), "model.vision_tower")
-    hidden = built.sizes.hidden
+    hidden, facts = built.sizes.hidden, tower.facts
     more = replicated(
         "projector", "model.embed_vision.embedding_projection", hidden, tower.facts.hidden
     )
     if c.has("audio_config"):
-        more += gemma_conformer(c.section("audio_config"), "model.audio_tower", hidden)
-    return built._replace(towers=tower.tensors + more, vision=tower.facts)
+        sound = c.section("audio_config")
+        more += gemma_conformer(sound, "model.audio_tower", hidden)
+        wide = sound.size("hidden_size")
+        facts = facts._replace(audio=Audio(wide, 4 * wide, _MOST_AUDIO_TOKENS, 1))
+    return built._replace(towers=tower.tensors + more, vision=facts)
 
 
 def gemma4_unified(c: Config) -> Decoder:
@@ -174,7 +185,9 @@ def gemma4_unified(c: Config) -> Decoder:
             audio.size("audio_embed_dim"),
         ),
     )
-    return built._replace(towers=towers, vision=Vision(hidden, 0, 0, patch, 1, 0))
+    tokens = vision.size("num_soft_tokens", default=280)
+    facts = Vision(hidden, 0, 0, patch, 1, tokens, video_tokens=_MOST_VIDEO_TOKENS)
+    return built._replace(towers=towers, vision=facts)
 
 
 FAMILIES = {

@@ -116,7 +116,10 @@ def _m3_tower(c: Config, root: str) -> Tower:
         ),
     )
     side_tokens = side(c, "image_size") // (patch * merge)
-    return Tower(tensors, Vision(hidden, layers, width, patch, merge, side_tokens * side_tokens))
+    facts = Vision(
+        hidden, layers, width, patch, merge, side_tokens * side_tokens, frames=frames, rotary=True
+    )
+    return Tower(tensors, facts)
 
 
 def minimax_m3(c: Config) -> Decoder:

@@ -102,7 +102,9 @@ def _mllama_tower(c: Config, root: str) -> Tower:
         at = f"{root}.{name}_tile_positional_embedding"
         tensors += vector("vision", f"{at}.gate", 1)
         tensors += fixed("vision", f"{at}.embedding", ratios, tiles * hidden)
-    return Tower(tensors, Vision(hidden, layers, width, patch, 1, tiles * positions))
+    outputs = len(c.items("intermediate_layers_indices") or ()) + 1
+    facts = Vision(hidden, layers, width, patch, 1, tiles * positions, outputs=outputs)
+    return Tower(tensors, facts)
 
 
 def mllama(c: Config) -> Decoder:

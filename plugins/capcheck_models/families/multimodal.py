@@ -188,6 +188,8 @@ def gemma3(c: Config) -> Decoder:
     inner = c.section("vision_config")
     tokens = c.size("mm_tokens_per_image", default=256)
     tower = siglip(inner, "vision_tower.vision_model", image_tokens=tokens)
+    grid = side(inner, "image_size") // side(inner, "patch_size")
+    tower = tower._replace(facts=tower.facts._replace(merge=max(1, grid // isqrt(tokens))))
     root = "multi_modal_projector"
     more = fixed(
         "projector", f"{root}.mm_input_projection_weight", built.sizes.hidden, tower.facts.hidden
@@ -226,7 +228,8 @@ def moonvit(c: Config, root: str, *, most_tokens: int) -> Tower:
         ),
         *norm(f"{root}.encoder.final_layernorm", hidden, bias=centred, role="vision"),
     )
-    return Tower(tensors, Vision(hidden, layers, width, patch, 2, most_tokens))
+    facts = Vision(hidden, layers, width, patch, 2, most_tokens, rotary=True, placed=True)
+    return Tower(tensors, facts)
 
 
 def kimi(c: Config, *, most_tokens: int, root: str, lines: tuple[str, str]) -> Decoder:

@@ -57,7 +57,8 @@ def _nemotron_experts(c: Config, hidden: int) -> tuple[Experts, Routing]:
     shared = c.whole("n_shared_experts", default=0) * c.whole(
         "moe_shared_expert_intermediate_size", default=0
     )
-    tensors = router(route.experts, hidden, name="mixer.gate") + stacked_experts(
+    gate = router(route.experts, hidden, name="mixer.gate")
+    tensors = tuple(tensor._replace(dtype="fp32") for tensor in gate) + stacked_experts(
         route.experts,
         inner,
         route.intermediate,

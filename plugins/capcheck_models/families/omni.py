@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from capcheck.architecture import Audio
+
 from .audio import phi_conformer, qwen3_audio, qwen25_audio
 from .blocks import (
     norm,
@@ -15,6 +17,8 @@ from .multimodal import text_part, with_tower
 from .towers import QWEN3_OMNI, QWEN25, Qwen, qwen_vision, siglip
 from .vit import fixed, projector
 
+_MOST_AUDIO_TOKENS = 750  # half a minute
+
 
 def omni(c: Config, *, kind: Qwen, text: str) -> Decoder:
     """The thinker of Qwen-Omni, which is what engines serve: text, images and sound."""
@@ -22,9 +26,16 @@ def omni(c: Config, *, kind: Qwen, text: str) -> Decoder:
     built = text_part(inner, text, ("thinker.model", "thinker.lm_head"))
     tower = qwen_vision(inner.section("vision_config"), "thinker.visual", kind, built.sizes.hidden)
     sound = qwen3_audio if kind is QWEN3_OMNI else qwen25_audio
-    audio = sound(inner.section("audio_config"), "thinker.audio_tower")
+    heard = inner.section("audio_config")
+    audio = sound(heard, "thinker.audio_tower")
+    facts = Audio(heard.size("d_model"), heard.size("encoder_ffn_dim"), _MOST_AUDIO_TOKENS, 2)
+    tower = tower._replace(facts=tower.facts._replace(audio=facts))
     tables = tuple(rope._replace(copies=4) for rope in built.ropes)
     return with_tower(built, tower, audio)._replace(ropes=tables)
+
+
+# 36 tiles of 256 tokens in one row and a small copy, with a break a line.
+_PHI_MOST_TOKENS = 36 * (256 + 16) + 256 + 1 + 16
 
 
 def phi4_multimodal(c: Config) -> Decoder:
@@ -33,7 +44,8 @@ def phi4_multimodal(c: Config) -> Decoder:
     root = "model.embed_tokens_extend"
     image, hidden = f"{root}.image_embed", built.sizes.hidden
     inner = c.section("vision_config")
-    tower = siglip(inner, f"{image}.img_processor", image_tokens=0)
+    tower = siglip(inner, f"{image}.img_processor", image_tokens=_PHI_MOST_TOKENS)
+    tower = tower._replace(facts=tower.facts._replace(merge=2))
     wide = tower.facts.hidden
     pooled = (
         *vector("vision", f"{image}.head.probe", wide),

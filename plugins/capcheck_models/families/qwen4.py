@@ -74,8 +74,9 @@ def _ngram_layer(c: Config, hidden: int, streams: int) -> Tensors:
     rows = _hashed_rows(c.whole("ngram_vocab_size_base", least=3, most=10**8), tables, divisor)
     wide, at = streams * hidden, "ple"
     size = c.multiple(width, tables, "ple_embed_dim")
+    (table,) = embedding(rows, size, f"{at}.ple_embedding.ngram_embedding")
     return (
-        *embedding(rows, size, f"{at}.ple_embedding.ngram_embedding"),
+        table._replace(role="lookup"),
         *linear("other", (Part(f"{at}.key_proj", wide),), width, "replicated"),
         *linear("other", (Part(f"{at}.value_proj", hidden),), width, "replicated"),
         *norm(f"{at}.norm_key", wide),

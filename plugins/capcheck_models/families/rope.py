@@ -101,11 +101,12 @@ def _table(scaling: Scaling, positions: int, head_size: int, partial: float, c: 
     original = scaling.original or positions
     if scaling.kind in _YARN:
         positions = _scaled(original, scaling.factor)
-    elif scaling.kind == "linear":
+    elif scaling.kind in ("linear", "dynamic", "ntk"):
         positions = _scaled(positions, scaling.factor)
     elif scaling.kind == "longrope":  # a short and a long table, one after the other
         positions += c.whole("original_max_position_embeddings", default=original)
-    return Rope(positions, dimensions, copies=4 if scaling.sections else 1)
+    copies = 4 if scaling.sections else 1
+    return Rope(positions, dimensions, copies, base=scaling.theta)
 
 
 def ropes(c: Config, head_size: int, partial: float = 1.0) -> tuple[Rope, ...]:
@@ -120,5 +121,6 @@ def ropes(c: Config, head_size: int, partial: float = 1.0) -> tuple[Rope, ...]:
     share = c.number("partial_rotary_factor", partial)
     tables = tuple(_table(scaling, positions, head_size, share, c) for scaling in scalings(c))
     if c.has("rope_local_base_freq"):  # Gemma 3: sliding layers turn at their own speed, unscaled
-        tables += (Rope(positions, int(head_size * share)),)
+        local = c.number("rope_local_base_freq", 10000.0)
+        tables += (Rope(positions, int(head_size * share), base=local),)
     return tables

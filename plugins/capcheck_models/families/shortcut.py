@@ -157,6 +157,10 @@ def step3_text(c: Config) -> Decoder:
     )
 
 
+# An image of 3024 pixels a side: 36 windows of 81 tokens and a small copy of 169, with their ends.
+_STEP3_MOST_TOKENS = 36 * (81 + 2) + 169 + 2 + 5
+
+
 def _step3_tower(c: Config, root: str, hidden_text: int) -> Tower:
     hidden, layers, width = c.size("hidden_size"), depth(c), c.size("intermediate_size")
     patch, image = side(c, "patch_size"), side(c, "image_size")
@@ -181,7 +185,7 @@ def _step3_tower(c: Config, root: str, hidden_text: int) -> Tower:
         *fixed("projector", "vit_downsampler2", 2 * out, out * 9, bias=True),
     )
     tensors += replicated("projector", "vit_large_projector", hidden_text, 2 * out)
-    return Tower(tensors, Vision(hidden, layers, width, patch, 4, 0))
+    return Tower(tensors, Vision(hidden, layers, width, patch, 4, _STEP3_MOST_TOKENS))
 
 
 def step3_vl(c: Config) -> Decoder:

@@ -56,7 +56,7 @@ def _llama4_tower(c: Config, root: str) -> Tower:
         *row("projector", f"{root}.vision_adapter.mlp.fc2", out, inner),
     )
     # Four patches become one token; an image is up to sixteen tiles and a small copy.
-    return Tower(tensors, Vision(hidden, layers, width, patch, 2, 17 * grid // 4))
+    return Tower(tensors, Vision(hidden, layers, width, patch, 2, 17 * grid // 4, rotary=True))
 
 
 def llama4(c: Config) -> Decoder:
@@ -93,7 +93,7 @@ def _step_tower(c: Config, root: str) -> Tower:
         *fixed("projector", f"{root}.vit_downsampler1", 2 * hidden, hidden * 9, bias=True),
         *fixed("projector", f"{root}.vit_downsampler2", 4 * hidden, 2 * hidden * 9, bias=True),
     )
-    return Tower(tensors, Vision(hidden, layers, width, patch, 4, 0))
+    return Tower(tensors, Vision(hidden, layers, width, patch, 4, 0, rotary=True))
 
 
 def step3p7(c: Config) -> Decoder:
@@ -115,7 +115,7 @@ def _ernie_tower(c: Config, root: str) -> Tower:
         *norm(f"{root}.ln", hidden, bias=True, role="vision"),
     )
     merge = c.size("spatial_merge_size", default=2)
-    return Tower(tensors, Vision(hidden, layers, width, patch, merge, 0))
+    return Tower(tensors, Vision(hidden, layers, width, patch, merge, 0, rotary=True))
 
 
 def _ernie_resampler(hidden: int, wide: int, frames: int) -> Tensors:
@@ -202,7 +202,8 @@ def _muse_tower(c: Config, root: str) -> Tower:
         *norm(f"{root}.ln_post", hidden, bias=True, role="vision"),
     )  # fmt: skip
     merge = c.size("merge_size", default=2)
-    return Tower(tensors, Vision(hidden, layers, width, patch, merge, 0))
+    facts = Vision(hidden, layers, width, patch, merge, 0, frames=frames, rotary=True, placed=True)
+    return Tower(tensors, facts)
 
 
 def muse_glimmer(c: Config) -> Decoder:

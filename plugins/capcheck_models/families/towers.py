@@ -99,7 +99,8 @@ def pixtral(c: Config, root: str, *, merge: int) -> Tower:
             )
         ),
     )
-    return Tower(tensors, Vision(hidden, layers, width, patch, merge, rows * (rows + 1)))
+    facts = Vision(hidden, layers, width, patch, merge, rows * (rows + 1), gated=True, rotary=True)
+    return Tower(tensors, facts)
 
 
 def intern_vit(c: Config, root: str, *, image_tokens: int) -> Tower:
@@ -142,6 +143,8 @@ class Qwen(NamedTuple):
     mlp: tuple[str, ...] = ("mlp.fc1", "mlp.fc2")
     extra: str = ""  # the list of mergers of deeper layers
     extra_names: tuple[str, str, str] = ("norm", "linear_fc1", "linear_fc2")
+    pixels: int = 12_845_056  # most of one image, the processors' default
+    video_pixels: int = 0  # most of all frames of a video; 0: an image's in each frame
 
 
 QWEN2 = Qwen()
@@ -152,13 +155,16 @@ QWEN3 = Qwen(
     merger=("merger.norm", "merger.linear_fc1", "merger.linear_fc2"),
     mlp=("mlp.linear_fc1", "mlp.linear_fc2"),
     extra="deepstack_merger_list",
+    pixels=16_777_216,
+    video_pixels=25_165_824,
 )
 QWEN3_OMNI = QWEN3._replace(
     merger=("merger.ln_q", "merger.mlp.0", "merger.mlp.2"),
     extra="merger_list",
     extra_names=("ln_q", "mlp.0", "mlp.2"),
+    pixels=QWEN2.pixels,
+    video_pixels=0,
 )
-_QWEN_MOST_TOKENS = 16_384  # the processors' default limit of pixels, in merged patches
 
 
 def _merger(root: str, names: tuple[str, str, str], normed: int, wide: int, out: int) -> Tensors:
@@ -200,7 +206,12 @@ def qwen_vision(c: Config, root: str, kind: Qwen, text_hidden: int) -> Tower:
     for index in range(len(deep) if kind.extra else 0):
         at = f"{root}.{kind.extra}.{index}"
         tensors += _merger(at, kind.extra_names, wide, wide, out)
-    facts = Vision(hidden, layers, width, patch, merge, _QWEN_MOST_TOKENS, len(deep))
+    token = (patch * merge) ** 2
+    facts = Vision(
+        hidden, layers, width, patch, merge, kind.pixels // token, len(deep),
+        video_tokens=kind.video_pixels // (token * frames), frames=frames,
+        gated=len(kind.mlp) == 3, rotary=True, placed=kind.positions,
+    )  # fmt: skip
     return Tower(tensors, facts)
 
 
@@ -220,6 +231,7 @@ GLM5 = Glm(
     merger_width="projection_intermediate_size",
 )  # fmt: skip
 _GLM_MOST_TOKENS = 6144
+_GLM_MOST_VIDEO_TOKENS = 30_000
 
 
 def _glm_merger(c: Config, root: str, kind: Glm, out: int) -> Tensors:
@@ -268,7 +280,12 @@ def glm_vision(c: Config, root: str, kind: Glm, text_hidden: int) -> Tower:
     tensors += norm(f"{root}.post_layernorm", hidden, role="vision")
     tensors += fixed("projector", f"{root}.downsample", out, hidden * merge * merge, bias=True)
     tensors += _glm_merger(c, root, kind, out)
-    return Tower(tensors, Vision(hidden, layers, width, patch, merge, _GLM_MOST_TOKENS))
+    facts = Vision(
+        hidden, layers, width, patch, merge, _GLM_MOST_TOKENS,
+        video_tokens=_GLM_MOST_VIDEO_TOKENS, frames=frames, gated=True, rotary=True,
+        placed=kind.positions,
+    )  # fmt: skip
+    return Tower(tensors, facts)
 
 
 __all__ = [

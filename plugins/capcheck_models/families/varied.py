@@ -178,8 +178,8 @@ def mimo_v2(c: Config) -> Decoder:
 
     kinds = zip(_mimo_types(c, widths.layers), listed(c, widths.layers), strict=True)
     tables = ropes(c, widths.head_size)
-    if c.has("swa_rope_theta"):
-        tables *= 2
+    if c.has("swa_rope_theta") and len(tables) == 1:
+        tables += (tables[0]._replace(base=c.number("swa_rope_theta", 10000.0)),)
     built = Decoder(
         layers=stack(kinds, make),
         outer=style_ends(c, mixture.style, widths),

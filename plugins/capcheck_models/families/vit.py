@@ -81,7 +81,7 @@ def blocks(e: Encoder) -> Tensors:
     for index in range(e.layers):
         at = f"{e.prefix}.{index}"
         for role, parts, into, split, copies, packed, dtype in drawn:
-            named = tuple(Part(at + name, out, heads) for name, out, heads in parts)
+            named = tuple(Part(at + name, *sizes) for name, *sizes in parts)
             found.append(Tensor(role, named, into, split, copies, packed, dtype))
     return tuple(found)
 

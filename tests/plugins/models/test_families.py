@@ -206,7 +206,7 @@ def test_names_under_multimodal_checkpoints() -> None:
 
 def test_rope_tables() -> None:
     (llama,) = model("meta-llama/Llama-3.1-8B").ropes
-    assert llama == (131_072, 128, 1)
+    assert (llama.positions, llama.dimensions, llama.copies, llama.base) == (131_072, 128, 1, 5e5)
     (visual,) = model("Qwen/Qwen2.5-VL-7B-Instruct").ropes
     assert (visual.positions, visual.dimensions, visual.copies) == (128_000, 128, 4)
     assert model("Qwen/Qwen3.5-9B").ropes[0].dimensions == 64
@@ -215,6 +215,12 @@ def test_rope_tables() -> None:
     (longrope,) = model("microsoft/Phi-3.5-mini-instruct").ropes
     assert longrope.positions == 131_072 + 4096
     assert model("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16").ropes == ()
+    # Gemma 4's full layers cover whole heads; MiMo's two kinds of layers turn at other speeds.
+    assert [rope.dimensions for rope in model("google/gemma-4-26B-A4B").ropes] == [256, 512]
+    assert {rope.base for rope in model("XiaomiMiMo/MiMo-V2-Flash").ropes} == {5e6, 1e4}
+    assert {rope.base for rope in model("google/gemma-3n-E2B-it").ropes} == {1e6, 1e4}
+    assert [rope.copies for rope in model("deepseek-ai/DeepSeek-V3.2").ropes] == [2]
+    assert {rope.dtype for rope in model("deepseek-ai/DeepSeek-V4-Flash").ropes} == {"fp32"}
 
 
 def test_dtype_and_quantization() -> None:
@@ -244,10 +250,12 @@ def test_what_divides() -> None:
 
 def test_vision_facts() -> None:
     vision = model("Qwen/Qwen3-VL-8B-Instruct").vision
-    assert vision == (1152, 27, 4304, 16, 2, 16_384, 3)
+    assert vision is not None
+    assert vision[:7] == (1152, 27, 4304, 16, 2, 16_384, 3)
+    assert (vision.video_tokens, vision.frames) == (12_288, 2)
     gemma = model("google/gemma-3-27b-it").vision
     assert gemma is not None
-    assert gemma.image_tokens == 256
+    assert (gemma.image_tokens, gemma.merge) == (256, 4)  # 64 x 64 patches
     pixtral = model("mistralai/Mistral-Small-3.1-24B-Instruct-2503").vision
     assert pixtral is not None
     assert pixtral.image_tokens == 55 * 56
