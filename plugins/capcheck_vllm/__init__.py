@@ -26,4 +26,5 @@ def capcheck_formats() -> tuple[Format, ...]:
 @hookimpl
 def capcheck_terms() -> tuple[Path, ...]:
     """Constants of the memory accounting."""
-    return (Path(__file__).parent / "terms.jsonl",)
+    here = Path(__file__).parent
+    return (here / "terms.jsonl", here / "encoder_terms.jsonl")

@@ -64,21 +64,11 @@ def v0_chunked_prefill(max_model_len: int, multimodal: bool, sliding: bool) -> b
     return max_model_len > 32768 and not multimodal and not sliding
 
 
-def capture_sizes(version: Version, sequences: int, capability: float | None) -> int:
-    """How many batch sizes CUDA graphs are captured for."""
-    if version < V1:
-        return 3 + min(sequences, 256) // 8
+def largest_capture(
+    version: Version, sequences: int, step_tokens: int, capability: float | None
+) -> int:
+    """The largest batch that V1 captures a CUDA graph for; `step_tokens` of each sequence."""
     cap = 1024 if version >= (0, 28, 0) and capability in (10.0, 10.3) else 512
-    most = min(2 * sequences, cap) if version >= (0, 10, 0) else 512
-    if version < (0, 13, 0):
-        return 3 + most // 8
-    return 3 + min(most, 256) // 8 + max(0, most - 256) // 16
-
-
-def graphs_in_budget(version: Version, estimate_flag: str | None) -> bool:
-    """Whether the CUDA-graph estimate is charged inside the utilization."""
-    if version < (0, 18, 0):
-        return False
-    if estimate_flag is not None:
-        return estimate_flag.strip() not in ("0", "false", "False", "")
-    return version >= (0, 20, 0)
+    if version < (0, 10, 0):
+        return cap
+    return min(2 * sequences * (step_tokens if version >= (0, 13, 0) else 1), cap)

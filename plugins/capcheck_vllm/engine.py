@@ -28,6 +28,7 @@ from capcheck.option_reader import OptionReader
 from capcheck_vllm import launching, memory, pages
 from capcheck_vllm.plan import Planner
 from capcheck_vllm.releases import releases
+from capcheck_vllm.sampling import sampler
 from capcheck_vllm.table import TABLE
 from capcheck_vllm.writing import write
 
@@ -93,10 +94,12 @@ class Vllm(Engine):
         return launching.image(reference)
 
     def facts(self, case: Case) -> Mapping[str, Any]:
-        """Generation, and whether memory is shared with the CPU."""
-        stated = case.plan.extra
+        """Generation, sampler, whether nothing is sampled, and whether memory is the CPU's, too."""
+        v1 = bool(case.plan.extra["v1"].either(True))
         return {
-            "generation": "v1" if stated["v1"].either(True) else "v0",
+            "generation": "v1" if v1 else "v0",
+            "sampler": sampler(case, v1),
+            "pooling": bool(case.plan.extra["pooling"].either(False)),
             "unified": self._unified(case),
         }
 

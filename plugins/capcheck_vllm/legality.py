@@ -6,16 +6,18 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from capcheck import Case, Support, Unknown, Value
+from capcheck import GIB, Case, Support, Unknown, Value
 from capcheck.measure import show_count
 from capcheck.option_reader import OptionReader
 from capcheck.physics.memory import VOCABULARY_PADDING
+from capcheck_vllm.generation import generation
 from capcheck_vllm.plan import NOT_GIVEN
 from capcheck_vllm.table import TABLE
 from capcheck_vllm.weights import is_mtp
 
 DIVISIBLE, CONFLICT, CONTEXT = "sharding/divisible", "options/conflict", "options/context-limit"
 ENVIRONMENT, VALUE = "options/environment", "options/value"
+WITHOUT_SWAP, MOST_SWAP = (0, 18, 0), 0.7
 FITTED_LENGTH = (0, 14, 0)  # from here on -1 and auto fit max_model_len to the memory
 SIZES = (
     "tensor_parallel_size",
@@ -45,6 +47,37 @@ def _divisors(amount: int) -> tuple[str, ...]:
 
 def _reader(case: Case) -> OptionReader:
     return OptionReader(case.deployment, TABLE, case.release.version)
+
+
+def engine_asked_for(case: Case) -> Iterator[Support]:
+    """VLLM_USE_V1=1 with what this release's V1 cannot do."""
+    read = _reader(case)
+    found = generation(
+        case.release.version, read, case.accelerator.either(None), case.model.either(None)
+    )
+    asked = case.deployment.text("engine", "env", "VLLM_USE_V1")
+    if found.refused and asked is not None:
+        words = f"VLLM_USE_V1=1, but V1 of {case.release.text} does not take {found.because}"
+        yield Support(CONFLICT, False, asked, words, ("leave VLLM_USE_V1 out",))
+
+
+def swap_space(case: Case) -> Iterator[Support]:
+    """Host memory for swapping, tensor parallel devices together, against what the host has.
+
+    Read in the cache configuration of 0.6.6 to 0.17.1: refused above 70 %, told above 40 %.
+    """
+    host = case.deployment.size("hardware", "host_memory")
+    if host is None or case.release.version >= WITHOUT_SWAP:
+        return
+    stated = _reader(case).number("swap_space", 4.0)
+    each, size = stated.get("swap_space"), case.plan.tensor.get("tensor_parallel_size")
+    used, most = each * GIB * size, MOST_SWAP * host.get("hardware.host_memory")
+    words = f"swap space for {size} devices takes more than 70 % of the host's memory"
+    yield Support(
+        CONFLICT, used <= most, stated, words, ("swap_space: 0",),
+        f"{size} x {each:g} GiB = {used / GIB:g} GiB; 0.7 x {host.get() / GIB:.0f} GiB = "
+        f"{most / GIB:.0f} GiB",
+    )  # fmt: skip
 
 
 def sizes(case: Case) -> Iterator[Support]:
@@ -245,7 +278,8 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     (VALUE, sizes),
     (DIVISIBLE, heads), (DIVISIBLE, vocabulary), (DIVISIBLE, vision_heads), (DIVISIBLE, experts),
     (CONTEXT, context), (CONFLICT, batching), (CONFLICT, draft), (CONFLICT, draft_sizes),
-    (CONFLICT, tools), (ENVIRONMENT, service_name),
+    (CONFLICT, tools), (CONFLICT, engine_asked_for), (CONFLICT, swap_space),
+    (ENVIRONMENT, service_name),
 )  # fmt: skip
 
 

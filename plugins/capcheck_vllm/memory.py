@@ -6,10 +6,16 @@ import math
 from typing import NamedTuple
 
 from capcheck import GIB, Case, Ledger, Line, Terms, Unknown
-from capcheck.physics.memory import Split, stage_layers, stage_sizes
-from capcheck_vllm import activation, defaults
+from capcheck.physics.memory import Split, stage_sizes
+from capcheck_vllm import activation, graphs
+from capcheck_vllm.adapters import lora_bytes
+from capcheck_vllm.encoder import deepstack_buffer_bytes
+from capcheck_vllm.offloading import loads_whole, offloaded_bytes
 from capcheck_vllm.pages import stage_block_bytes
-from capcheck_vllm.weights import draft_bytes, lora_bytes, stage_bytes
+from capcheck_vllm.spreading import keeps_encoders, spread
+from capcheck_vllm.weights import draft_bytes, stage_bytes
+
+START_CHECK = (0, 9, 1)
 
 
 class Stage(NamedTuple):
@@ -22,12 +28,7 @@ class Stage(NamedTuple):
 
 def split_of(case: Case) -> Split:
     """The parallel layout. Raises Unknown."""
-    plan = case.plan
-    return Split(
-        max(1, plan.tensor.get("tensor_parallel_size")),
-        max(1, plan.pipeline.get("pipeline_parallel_size")),
-        max(1, plan.expert.get("expert parallel")),
-    )
+    return spread(case)
 
 
 def partition(case: Case, layers: int, stages: int) -> tuple[int, ...]:
@@ -45,7 +46,7 @@ def partition(case: Case, layers: int, stages: int) -> tuple[int, ...]:
 
 def keeps_towers(case: Case) -> bool:
     """Whether vision and audio encoders are loaded."""
-    return not case.plan.extra["language_model_only"].get()
+    return keeps_encoders(case)
 
 
 def worst_stage(case: Case) -> Stage:
@@ -90,8 +91,10 @@ def weights_line(case: Case, t: Terms, stage: Stage) -> Line:
     scheme = model.scheme.get("quantization")
     seen = scheme.seen if scheme is not None else "config"
     factor = t.read("vllm.weights_factor", scheme=scheme.method if scheme else "none", seen=seen)
-    offload = case.plan.extra["cpu_offload_gb"].get() * GIB
-    return Line("weights", max(0.0, stage.weights * factor - offload), "load", True)
+    moved = offloaded_bytes(
+        case, scheme, split_of(case), stage.number, stage.sizes, case.plan.weight_dtype.get("dtype")
+    )
+    return Line("weights", max(0.0, stage.weights * factor - moved), "load", True)
 
 
 def ledger(case: Case, t: Terms) -> Ledger:
@@ -103,55 +106,50 @@ def ledger(case: Case, t: Terms) -> Ledger:
     budget = policy.amount if fixed else math.ceil(visible * policy.amount)
     words = "kv_cache_memory_bytes" if fixed else f"{visible / GIB:.1f} GiB x {policy.amount:.2f}"
     lines = [weights_line(case, t, stage), *_more_weights(case, stage)]
-    lines += activation.lines(case, t, stage.sizes[stage.number])
+    lines += activation.lines(case, t)
     lines += _runtime(case, t, stage)
     if fixed:
         lines = [line._replace(inside_budget=False) for line in lines]
-    return Ledger(visible, float(budget), tuple(line for line in lines if line.bytes), words)
+    taken = None if fixed else _taken(case, t)
+    kept = tuple(line for line in lines if line.bytes)
+    return Ledger(visible, float(budget), kept, words, _stated_pool(case), taken)
+
+
+def _stated_pool(case: Case) -> float | None:
+    """The pool of num_gpu_blocks_override, which replaces what was profiled."""
+    blocks = case.plan.extra["num_gpu_blocks_override"].get("num_gpu_blocks_override")
+    return blocks * case.kv().block_bytes if blocks else None
+
+
+def _taken(case: Case, t: Terms) -> float | None:
+    """The context, from 0.11.0 the communication too, and what others hold. V1 asks from 0.9.1."""
+    if case.release.version < START_CHECK or not case.plan.extra["v1"].get():
+        return None
+    return case.in_use_bytes + t.read("vllm.context_bytes")
 
 
 def _more_weights(case: Case, stage: Stage) -> list[Line]:
     split = split_of(case)
-    model = case.model.get("model").architecture
-    layers = stage_layers(model.layers, split.pipeline, stage.number, stage.sizes)
     dtype = case.plan.weight_dtype.get("dtype")
     last = stage.number == split.pipeline - 1
     draft = draft_bytes(case, split, dtype) if last else 0.0
     return [
         Line("draft model", draft, "load", True),
-        Line("LoRA", lora_bytes(case, layers, split), "load", True),
+        Line("LoRA", lora_bytes(case, stage.number, stage.sizes, split), "load", True),
+        Line("deepstack buffer", deepstack_buffer_bytes(case), "load", True),
     ]
 
 
 def _runtime(case: Case, t: Terms, stage: Stage) -> list[Line]:
     """What is not a tensor of the model: NCCL, workspaces, CUDA graphs."""
-    version = case.release.version
     other = t.read("vllm.non_torch_bytes") + t.read("vllm.unaccounted_bytes")
-    lines = [Line("other", other, "profile", True)]
-    sizes = captured(case)
-    if sizes:
-        graphs = t.read("vllm.graph_base_bytes")
-        graphs += t.read("vllm.graph_bytes_per_layer") * sizes * stage.sizes[stage.number]
-        flag = case.deployment.text("engine", "env", "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS")
-        inside = defaults.graphs_in_budget(version, flag.either(None) if flag else None)
-        lines.append(Line("CUDA graphs", graphs, "capture", inside, f"{sizes} batch sizes"))
-    return lines
-
-
-def captured(case: Case) -> int:
-    """Batch sizes that CUDA graphs are captured for; 0 when eager."""
-    if not case.plan.graphs.get("enforce_eager"):
-        return 0
-    accelerator = case.accelerator.get("accelerator")
-    if accelerator.vendor not in ("nvidia", "amd"):
-        return 0
-    sequences = case.plan.max_sequences.get("max_num_seqs")
-    count = defaults.capture_sizes(case.release.version, sequences, accelerator.capability)
-    most = case.deployment.count("engine", "args", "max_cudagraph_capture_size")
-    limit = most.either(None) if most is not None else None
-    if limit is not None:
-        count = min(count, 3 + min(limit, 256) // 8 + max(0, limit - 256) // 16)
-    return count
+    v1 = bool(case.plan.extra["v1"].get())
+    charged = v1 and case.release.version < START_CHECK  # V1 at first counted whatever is in use
+    return [
+        Line("other processes", case.in_use_bytes * charged, "profile", True),
+        Line("other", other, "profile", True),
+        *graphs.lines(case, t, stage.sizes[stage.number]),
+    ]
 
 
 def load_peak(case: Case, t: Terms) -> float | None:
@@ -159,6 +157,8 @@ def load_peak(case: Case, t: Terms) -> float | None:
     model = case.model.get("model")
     scheme = model.scheme.get("quantization")
     if scheme is None or scheme.seen != "online":
+        return None
+    if not loads_whole(scheme, case.release.version):
         return None
     split = split_of(case)
     stage = worst_stage(case)

@@ -7,20 +7,16 @@ from typing import Any
 from capcheck import Accelerator, MemoryPolicy, Model, Plan, Release, Site, Value, default, derived
 from capcheck.option_reader import OptionReader
 from capcheck.values import Origin, unknown
-from capcheck_vllm import defaults
+from capcheck_vllm import defaults, offloading, spreading
+from capcheck_vllm.generation import generation
+from capcheck_vllm.plan_kv import KvOptions
 from capcheck_vllm.table import TABLE
 
 DTYPE_WORDS = {
     "bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32",
 }  # fmt: skip
-KV_WORDS = {
-    "bfloat16": "bf16", "float16": "fp16", "fp8": "fp8_e4m3", "fp8_e4m3": "fp8_e4m3",
-    "fp8_e5m2": "fp8_e5m2", "fp8_inc": "fp8_e4m3", "int8": "int8", "fp8_ds_mla": "fp8_ds_mla",
-    "nvfp4": "nvfp4", "fp8_per_token_head": "fp8_per_token_head",
-    "int8_per_token_head": "int8_per_token_head",
-}  # fmt: skip
 
-
+MISNAMED = "chunked_prefill_enabled"  # an attribute of vLLM's own configuration
 NOT_GIVEN = "num_speculative_tokens is not given"
 
 
@@ -37,11 +33,10 @@ class Planner:
         self.version = site.release.version
         self.read = OptionReader(site.deployment, TABLE, self.version)
         self.why = _generation(site.release)
-        self.v1 = self.version >= defaults.V1 and not (
-            self.version < (0, 12, 0) and self.read.env("VLLM_USE_V1") == "0"
-        )
         self.model: Model | None = site.model.either(None)
         self.accelerator: Accelerator | None = site.accelerator.either(None)
+        self.generation = generation(self.version, self.read, self.accelerator, self.model)
+        self.v1 = self.generation.v1
 
     def _from(self, why: str, options: tuple[Any, ...]) -> Value[Any]:
         return Value(options, Origin("default", self.read.place, why=why))
@@ -127,6 +122,9 @@ class Planner:
         """On in V1; V0 turned it on by itself for long text-only models."""
         if self.v1:
             return self.read.flag("enable_chunked_prefill", True, self.why)
+        if self.read.has(MISNAMED):
+            why = f"{MISNAMED} is no option, but enable_chunked_prefill may be meant"
+            return unknown(self.read.place, why)
         if not length.known or self.model is None:
             return self.read.flag("enable_chunked_prefill", False, self.why)
         model = self.model.architecture
@@ -198,18 +196,14 @@ class Planner:
         return default(stored, written.origin.place, "auto: the checkpoint's dtype")
 
     def kv_dtype(self) -> Value[str]:
-        """The KV-cache dtype; `auto` follows the model, from 0.14 the checkpoint's scheme."""
-        written = self.read.text("kv_cache_dtype", "auto", self.why)
-        if not written.known or written.get() != "auto":
-            return written.map(lambda word: KV_WORDS.get(word, word))
-        scheme = self.model.scheme if self.model is not None else None
-        if self.version >= (0, 14, 0) and scheme is not None:
-            known = scheme.either(None)
-            if known is not None and known.kv:
-                return default(known.kv, written.origin.place, "the checkpoint's KV scheme")
-        if self.model is not None and self.model.architecture.family == "deepseek_v32":
-            return default("fp8_ds_mla", written.origin.place, "auto for sparse attention")
-        return self.dtype().because("auto: the model's dtype")
+        """The KV-cache dtype."""
+        return self._kv().dtype(self.dtype())
+
+    def _kv(self) -> KvOptions:
+        pooling = bool(self.pooling().either(False))
+        return KvOptions(
+            self.read, self.version, self.v1, self.model, self.accelerator, pooling, self.why
+        )
 
     def memory(self) -> Value[MemoryPolicy]:
         """A share of the total, or from 0.10.2 exactly kv_cache_memory_bytes."""
@@ -248,7 +242,6 @@ class Planner:
         """What only vLLM has and its accounting needs."""
         read, why = self.read, self.why
         flags = {
-            "disable_hybrid_kv_cache_manager": False,
             "enable_lora": False,
             "skip_mm_profiling": False,
             "language_model_only": False,
@@ -257,16 +250,15 @@ class Planner:
         found: dict[str, Value[Any]] = {
             name: read.flag(name, otherwise, why) for name, otherwise in flags.items()
         }
-        found["async_scheduling"] = read.flag("async_scheduling", self.version >= (0, 14, 0), why)
-        found["block_size"] = read.count("block_size", 0, why)
+        found.update(self._kv().extra())
         found["max_lora_rank"] = read.count("max_lora_rank", 16, why)
         found["max_loras"] = read.count("max_loras", 1, why)
         found["cpu_offload_gb"] = read.number("cpu_offload_gb", 0.0, why)
         found["num_gpu_blocks_override"] = read.count("num_gpu_blocks_override", 0, why)
         found["quantization"] = read.text("quantization", "", why)
-        found["v1"] = derived(self.v1, read.place, why)
+        found["v1"] = derived(self.v1, read.place, self.generation.because or why)
         found["pooling"] = self.pooling()
-        return found
+        return {**found, **spreading.options(read, why), **offloading.options(read, why)}
 
     def pooling(self) -> Value[bool]:
         """Whether the model embeds or scores: nothing is sampled."""

@@ -47,7 +47,7 @@ def releases(text: str | None, why: str) -> tuple[Release, ...]:
     """
     foreign = False
     if text is not None:
-        parsed = parse_release(text)
+        parsed = parse_release(text.partition("(")[0])  # a remark behind it: somebody's build
         if parsed is not None and (0, 5, 0) <= parsed.version < (1, 0):
             if is_own(text):
                 return (Release(text, parsed.version),)
