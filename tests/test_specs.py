@@ -183,6 +183,8 @@ SENSIBLE_SKIPS = (
     "no prompt_tokens are declared",
     "traffic: neither concurrency nor request_rate is declared",
     "nothing is said of what the server runs in",
+    "memory is not given as a share of the total",
+    "llama.cpp decides nothing here",
 )
 
 

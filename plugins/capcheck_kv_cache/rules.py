@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from capcheck import Band, Case, Fail, Ledger, Margin, Pass, Rule, Skip, Terms, Words, rule
+from capcheck import Band, Case, Change, Fail, Ledger, Margin, Pass, Rule, Skip, Terms, Words, rule
 from capcheck.findings import Answer
 from capcheck.measure import show_bytes, show_count
 from capcheck.quantity import Verdict
@@ -52,10 +52,9 @@ def largest_length(case: Case, available: float) -> int:
     """The longest request that `available` bytes hold, as the engine estimates it."""
     layout = case.kv()
     low, high = 0, case.plan.max_request_tokens.get("max_model_len")
-    blocks = layout.blocks(available)
     while low < high:
         middle = (low + high + 1) // 2
-        if layout.request_blocks(middle) <= blocks:
+        if layout.start_bytes(middle) <= available:
             low = middle
         else:
             high = middle - 1
@@ -73,11 +72,11 @@ def request_margin(case: Case, t: Terms) -> Margin | Skip:
     if case.engine.fallback:
         return Skip(NO_ENGINE)
     length = case.plan.max_request_tokens
-    need = layout.request_bytes(length.get("max_model_len"))
+    need = layout.start_bytes(length.get("max_model_len"))
     ledger = case.ledger(t)
     if ledger.pool is not None and ledger.left - ledger.pool < ledger.pool - need:
         return _pool_margin(case, ledger, ledger.pool)
-    return Margin(ledger.kv, need, "B", length, _request_words(case, ledger, need))
+    return Margin(ledger.kv, need, "B", length, _request_words(case, ledger, need), layout.shortens)
 
 
 def _request_words(case: Case, ledger: Ledger, need: float) -> Callable[[Verdict, Band], Words]:
@@ -215,12 +214,18 @@ def context_unset(case: Case, t: Terms) -> Answer:
     band = case.spread_of(lambda terms: _left(case, terms), "one request left").band
     if band.low >= 0:
         return Pass("the full length fits")
-    tokens = length.get()
+    tokens, name = length.get(), _length_option(case)
     return Fail(
         length,
-        f"max_model_len is not set: the full length of {show_count(tokens)} tokens decides",
-        help=("set max_model_len to the longest request that is expected",),
+        f"{name} is not set: the full length of {show_count(tokens)} tokens decides",
+        help=(f"set {name} to the longest request that is expected",),
     )
+
+
+def _length_option(case: Case) -> str:
+    """The engine's own name of the length of a request."""
+    edit = case.engine.write(Change("max_request_tokens", 8192), case.deployment)
+    return edit.path[-1] if edit is not None else "the context length"
 
 
 def _left(case: Case, t: Terms) -> float:

@@ -9,7 +9,6 @@ from capcheck_options.patience import patience
 from capcheck_options.spelling import advice
 from capcheck_options.written import release_of
 
-HIGHEST = 0.97  # one report: 0.98 failed where 0.97 ran
 # Rule of thumb: each pair takes 7 to 10 MB, and a fast link spares most of two or three devices.
 CROWDED = 4
 
@@ -113,34 +112,4 @@ def _shared_memory(case: Case) -> Fail | Pass | None:
     )
 
 
-@rule(
-    "options/utilization",
-    title="The memory share leaves room",
-    why="At 0.97 and above nothing is left for graphs, communication and whatever else runs on the "
-    "device: engines fail at start or while serving.",
-    fix="Stay at 0.95 or below.",
-    fails=CHAT.replace("max_num_seqs: 64", "max_num_seqs: 64, gpu_memory_utilization: 0.98"),
-    passes=CHAT,
-    severity="warning",
-)
-def utilization(case: Case, t: Terms) -> Answer:
-    """The share against 0.97."""
-    del t
-    if case.engine.fallback:
-        return Skip(NO_ENGINE)
-    policy = case.plan.memory
-    share = policy.get("the memory share")
-    if share.kind != "fraction of total":
-        return Skip("memory is not given as a share of the total")
-    if share.amount < HIGHEST:
-        return Pass()
-    if share.amount > 1:
-        return Skip("no share is larger than all: options/value")
-    return Fail(
-        policy,
-        f"a memory share of {share.amount:g} leaves nothing for what is outside the budget",
-        help=("0.95 or below",),
-    )
-
-
-ALL: tuple[Rule, ...] = (conflict, context_limit, environment, utilization)
+ALL: tuple[Rule, ...] = (conflict, context_limit, environment)

@@ -10,14 +10,17 @@ Version = tuple[int, ...]
 
 # `use max_num_seqs`, `use runner: pooling`, `disable_log_stats turns them off`; keys of a JSON
 # option keep their underscores in every spelling.
-_NAME = re.compile(r"(?<!the key )(?<![-\w])(use )?([a-z][a-z0-9]*(?:_[a-z0-9]+)*)\b(: (?=\w))?")
+_NAME = re.compile(
+    r"(?<!the key )(?<![-\w.])(use )?([a-z][a-z0-9]*(?:_[a-z0-9]+)*)\b(?!\.\w)(: (?=\w))?"
+)
 
 
 def spelled(name: str, like: str) -> str:
     """`max_num_seqs` as --max-num-seqs or max-num-seqs where `like` is written that way."""
+    own = name if "_" in like else name.replace("_", "-")
     if like.startswith("-"):
-        return "--" + name.replace("_", "-")
-    return name.replace("_", "-") if "-" in like else name
+        return f"--{own}"
+    return own if "-" in like else name
 
 
 def advice(text: str, like: str, table: OptionTable, version: Version | None) -> str:

@@ -77,13 +77,18 @@ def written(case: Case, table: OptionTable) -> Iterator[Written]:
         asked = word if word.startswith("-") else name
         yield Written(
             name, word or name, place, parts.get(()), tuple(dict(keys).items()),
-            _standing(case, table, asked), command_line and not _is_word(first),
+            _standing(case, table, asked), command_line and _is_stray(first),
         )  # fmt: skip
 
 
 def _is_word(value: Value[Node]) -> bool:
     """Whether it was given on a command line, as --name."""
     return value.origin.word.startswith("-")
+
+
+def _is_stray(value: Value[Node]) -> bool:
+    """Whether it stands among the words of a command line without being an option's name."""
+    return not _is_word(value) and not value.origin.via  # a key of a file that was included
 
 
 def argument(value: Value[Node]) -> object:
