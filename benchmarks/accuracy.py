@@ -1,157 +1,165 @@
-"""Replays start-ups that real engines logged and prints how far off the prediction is.
+"""Replays what real engines logged and prints how far off the predictions are.
 
-    python benchmarks/accuracy.py CASES.jsonl [CASES.jsonl ...] [--verbose]
+    python benchmarks/accuracy.py memory CASES.jsonl [CASES.jsonl ...] [--verbose] [--markdown]
 
-Each line is a configuration and what was measured. Start-ups that worked must not be errors;
-those that failed for lack of memory should be. Zero false errors on n runs only proves that the
-rate is below about 3/n.
+Each line of a file is a configuration and what was measured. Start-ups that worked must not be
+errors; those that failed for lack of memory should be. Zero false errors on n runs only proves
+that the rate is below about 3/n.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
+from memory_score import QUANTITIES, Line, Scored, line_of, score
 from startup_cases import rows, spec_of
 
-from capcheck.quantity import GIB, Band
+from capcheck.quantity import GIB
 from capcheck.testing import Bench
-from capcheck.values import Unknown
 
-MEASURED = {
-    "weights_bytes": "weights_gib",
-    "kv_cache_bytes": "kv_available_gib",
-    "activation_bytes": "activation_peak_gib",
-    "kv_cache_tokens": "kv_tokens",
-    "max_concurrency": "max_concurrency",
-}
-RULES = ("weights/fit", "kv-cache/one-request", "kv-cache/startup-peak")
-ORDER = ("skip", "pass", "at risk", "fail")
-NOT_OF_START = frozenset({"quantization/evidence"})  # asks for a measurement, stops no engine
+MOST_REASONS = 12
+FEWEST = 2  # cases that make a class worth a line
 
 
-def _band(cases: Sequence[Any], name: str) -> Band | None:
-    try:
-        bands = [case.estimate(name) for case in cases]
-    except Unknown:
-        return None
-    return Band(min(b.low for b in bands), bands[0].mid, max(b.high for b in bands))
+def scored(paths: Sequence[Path]) -> list[Scored]:
+    """Every case of the files, through the public API."""
+    bench = Bench()
+    return [score(row, bench.outcomes(spec_of(row), f"{row['id']}.yaml")[0]) for row in rows(paths)]
 
 
-def _verdicts(outcome: Any) -> dict[str, str]:
-    return {
-        rule: max((one.result.verdict for one in ones), key=ORDER.index)
-        for rule, ones in outcome.judged.items()
-    }
+def class_lines(cases: Sequence[Scored]) -> Iterator[Line]:
+    """Each quantity in each class of the cases that came up."""
+    names: dict[str, None] = {}
+    for case in cases:
+        names.update(dict.fromkeys(case.classes))
+    order = {"all": 0, "core": 1}
+    for name in sorted(names, key=lambda one: (order.get(one, 2), one)):
+        for quantity in QUANTITIES:
+            found = [
+                case.compared[quantity.name]
+                for case in cases
+                if name in case.classes and quantity.name in case.compared
+            ]
+            if len(found) >= (1 if name in order else FEWEST):
+                yield line_of(name, quantity, found)
 
 
-class Tally:
-    """What was predicted of the cases so far, beside what they did."""
-
-    def __init__(self) -> None:
-        self.errors: dict[str, list[tuple[float, float, bool]]] = {name: [] for name in MEASURED}
-        self.worked: Counter[str] = Counter()
-        self.failed: Counter[str] = Counter()
-        self.reasons: Counter[str] = Counter()
-        self.false_errors: list[str] = []
-
-    def add(self, row: Mapping[str, Any], outcome: Any) -> str:
-        """Counts one case; gives a line about it."""
-        verdicts = _verdicts(outcome)
-        one = verdicts.get("kv-cache/one-request", "skip")
-        worst = max((verdicts.get(rule, "skip") for rule in RULES), key=ORDER.index)
-        figures: list[str] = []
-        if row.get("measured") is not None:
-            self.worked.update(("n", f"one-request {one}", f"memory {worst}"))
-            figures = list(self._figures(row["measured"], outcome))
-            for rule in sorted(_errors(outcome) - NOT_OF_START):
-                self.false_errors.append(f"{row['id']} {rule}")
-        elif row.get("predictable_by") == "memory_estimate":
-            self.failed.update(("n", f"memory {worst}"))
-        elif row.get("predictable_by") == "should_pass":
-            self.failed[f"engine bugs: memory {worst}"] += 1
-        reason = ""
-        if one == "skip":
-            found = outcome.judged.get("kv-cache/one-request")
-            reason = found[0].result.reason if found else "no result"
-            self.reasons[reason.partition(":")[0]] += 1
-        start = f"{row['id']:9} {row.get('outcome', 'ok'):13} one-request {one:8}"
-        return " ".join((start, f"worst {worst:8}", *figures, reason))
-
-    def _figures(self, measured: Mapping[str, Any], outcome: Any) -> Iterator[str]:
-        for name, key in MEASURED.items():
-            truth = measured.get(key)
-            band = _band(outcome.resolved.cases, name) if truth else None
-            if band is None or not truth:
-                continue
-            scale = GIB if key.endswith("_gib") else 1.0
-            mid, truth = band.mid / scale, float(truth)
-            hit = band.low / scale <= truth * 1.001 and band.high / scale >= truth * 0.999
-            width = (band.high - band.low) / scale / truth
-            self.errors[name].append((mid / truth - 1, width, hit))
-            yield f"{key} {mid:.2f}/{truth:.2f}{'' if hit else '!'}"
-
-    def show(self) -> None:
-        """Prints everything."""
-        print("started:", dict(sorted(self.worked.items())))
-        print("failed, by a memory estimate:", dict(sorted(self.failed.items())))
-        print("not judged because:", dict(self.reasons.most_common()))
-        _print_errors(self.errors)
-        n = self.worked["n"]
-        if n:
-            print(
-                f"errors on start-ups that worked: {len(self.false_errors)} on {n} (no more than "
-                f"{3 / n:.1%} when none is seen); judged "
-                f"{1 - self.worked['one-request skip'] / n:.0%}; at risk "
-                f"{self.worked['one-request at risk'] / n:.0%}"
-            )
-        print(*self.false_errors, sep="\n", end="\n" if self.false_errors else "")
+def show_lines(lines: Sequence[Line], markdown: bool) -> None:
+    """A table; the bar as separator makes it Markdown."""
+    head = ("class", "quantity", "n", "median", "90 %", "bias", "in band", "width")
+    table = [head]
+    for one in lines:
+        table.append((
+            one.name, one.quantity, str(one.cases), f"{one.median:.2f} {one.unit}",
+            f"{one.ninety:.2f} {one.unit}", f"{one.bias:+.2f}", f"{one.coverage:.0%}",
+            f"{one.width:.1%}",
+        ))  # fmt: skip
+    widths = [max(len(row[at]) for row in table) for at in range(len(head))]
+    for number, row in enumerate(table):
+        cells = [
+            cell.ljust(width) if at < 2 else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        print(f"| {' | '.join(cells)} |" if markdown else "  ".join(cells).rstrip())
+        if markdown and not number:
+            print("|" + "|".join("-" * (width + 2) for width in widths) + "|")
 
 
-def _errors(outcome: Any) -> set[str]:
-    """The rules that give an error."""
-    return {
-        rule
-        for rule, ones in outcome.judged.items()
-        for one in ones
-        if one.result.verdict == "fail"
-        and (one.result.severity or one.result.rule.severity) == "error"
-    }
-
-
-def _print_errors(errors: dict[str, list[tuple[float, float, bool]]]) -> None:
-    print(f"{'quantity':18} {'n':>4} {'median':>8} {'90 %':>8} {'bias':>8} {'in band':>8}")
-    for name, found in errors.items():
-        if not found:
-            continue
-        sizes = sorted(abs(error) for error, _, _ in found)
-        ninety = sizes[min(len(sizes) - 1, int(0.9 * len(sizes)))]
-        bias = statistics.median(error for error, _, _ in found)
-        inside = sum(1 for _, _, hit in found if hit) / len(found)
-        width = statistics.median(width for _, width, _ in found)
+def show_verdicts(cases: Sequence[Scored]) -> None:
+    """False errors, catches, what was judged and what was at risk."""
+    worked = [case for case in cases if case.worked]
+    if worked:
+        judged = [case for case in worked if case.one_request != "skip"]
+        risk = [case for case in judged if case.one_request == "at risk"]
+        wrong = [case for case in worked if case.errors]
+        share = len(risk) / max(1, len(judged))
         print(
-            f"{name:18} {len(found):4} {statistics.median(sizes):8.2%} {ninety:8.2%} {bias:+8.2%} "
-            f"{inside:8.0%}  median band {width:.1%} of the value"
+            f"came up: {len(worked)}; judged {len(judged) / len(worked):.0%}, of these at risk "
+            f"{share:.0%}; errors {len(wrong)} (the rate is below "
+            f"{3 / len(worked):.1%} when none is seen)"
         )
+        for case in wrong:
+            print(f"  error on {case.id}: {', '.join(case.errors)}")
+    _show_failures(cases)
+    reasons = Counter(case.reason.partition(":")[0] for case in cases if case.reason)
+    print("not judged because:", dict(reasons.most_common(MOST_REASONS)))
+
+
+def _show_failures(cases: Sequence[Scored]) -> None:
+    memory = [case for case in cases if memory_failure(case)]
+    stated = [case for case in memory if case.one_request != "skip"]
+    for name, group in (("all", memory), ("model, device and limits known", stated)):
+        if group:
+            errors = sum(1 for case in group if case.memory == "fail" or case.errors)
+            told = sum(1 for case in group if case.errors or case.warnings)
+            print(
+                f"failed for memory, {name}: {len(group)}; error {errors / len(group):.0%}, "
+                f"error or warning {told / len(group):.0%}"
+            )
+    outcomes = Counter((case.row.get("outcome"), case.memory) for case in memory)
+    for (outcome, verdict), count in sorted(outcomes.items(), key=str):
+        print(f"  {outcome}: {verdict} {count}")
+    bugs = [case for case in cases if case.row.get("predictable_by") == "should_pass"]
+    if bugs:
+        blamed = [case.id for case in bugs if case.memory == "fail"]
+        print(f"engine bugs: {len(bugs)}, blamed on the configuration {len(blamed)} {blamed}")
+
+
+def memory_failure(case: Scored) -> bool:
+    if "predictable_by" in case.row:
+        return bool(case.row["predictable_by"] == "memory_estimate")
+    outcome = str(case.row.get("outcome") or "ok")
+    return outcome.startswith(("oom", "kv_too_small"))
+
+
+def show_case(case: Scored) -> None:
+    """One line about a case."""
+    figures = []
+    for quantity in QUANTITIES:
+        one = case.compared.get(quantity.name)
+        if one is not None:
+            size = GIB if quantity.absolute or quantity.name == "weights" else 1.0
+            miss = "" if one.inside else "!"
+            figures.append(
+                f"{quantity.name} {one.band.mid / size:.2f}/{one.truth / size:.2f}{miss}"
+            )
+    outcome = case.row.get("outcome") or "ok"
+    said = " ".join(case.errors)
+    print(
+        f"{case.id:9} {outcome:20} {case.one_request:8} {case.memory:8}",
+        *figures,
+        said,
+        case.reason,
+    )
+
+
+def memory(arguments: argparse.Namespace) -> None:
+    """The scorecard of start-up memory, engine by engine."""
+    cases = scored(arguments.cases)
+    for engine in dict.fromkeys(case.row["engine"] for case in cases):
+        own = [case for case in cases if case.row["engine"] == engine]
+        print(f"\n## {engine}\n" if arguments.markdown else f"\n{engine}: {len(own)} cases")
+        if arguments.verbose:
+            for case in own:
+                show_case(case)
+        show_verdicts(own)
+        print()
+        show_lines(list(class_lines(own)), arguments.markdown)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("cases", nargs="+", type=Path)
-    parser.add_argument("--verbose", action="store_true", help="a line for each case")
+    kinds = parser.add_subparsers(required=True)
+    one = kinds.add_parser("memory", help="start-up memory")
+    one.add_argument("cases", nargs="+", type=Path)
+    one.add_argument("--verbose", action="store_true", help="a line for each case")
+    one.add_argument("--markdown", action="store_true", help="tables for the docs")
+    one.set_defaults(run=memory)
     arguments = parser.parse_args()
-    bench, tally = Bench(), Tally()
-    for row in rows(arguments.cases):
-        if row["engine"] != "vllm":
-            continue
-        line = tally.add(row, bench.outcomes(spec_of(row), f"{row['id']}.yaml")[0])
-        if arguments.verbose:
-            print(line)
-    tally.show()
+    arguments.run(arguments)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from docpages import commands, fields, hook_list, known, rule_pages, shell
+from docpages import commands, fields, hook_list, known, rule_pages, scorecard, shell
 from docpages.blocks import filled
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -35,6 +35,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "reports": known.reports,
     "engines": known.engines,
     "counts": known.counts,
+    "scorecard": scorecard.markdown,
 }
 
 
