@@ -12,9 +12,9 @@ __version__ = "0.1.0"
 API_VERSION = 1
 PUBLIC_MODULES = (
     "architecture", "deployment", "embedded", "findings", "gguf_header", "hardware", "launch",
-    "measure", "objectives", "option_reader", "options", "packing", "physics", "printable",
-    "quantity", "quantization", "report", "source", "terms", "testing", "unrendered", "values",
-    "words", "workload",
+    "measure", "objectives", "option_file", "option_reader", "options", "packing", "physics",
+    "printable", "quantity", "quantization", "report", "source", "terms", "testing",
+    "unrendered", "values", "words", "workload",
 )  # fmt: skip
 
 _HOMES = {

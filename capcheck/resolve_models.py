@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from capcheck.quantization import Scheme
 
 UNQUANTIZED = frozenset({
-    "bf16", "fp16", "fp32", "bfloat16", "float16", "float32", "half", "f16", "auto",
+    "bf16", "fp16", "fp32", "bfloat16", "float16", "float32", "half", "f16", "f32", "auto",
 })  # fmt: skip
 Found = tuple[Value[Model], list[Problem]]
 _LACKING = "give model.config: the path of its config.json; or `capcheck models add` it once"

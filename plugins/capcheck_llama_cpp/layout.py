@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from capcheck import Architecture, Case, Unknown, Value
+from capcheck import Architecture, Case, Scheme, Unknown, Value
 from capcheck_llama_cpp import cells, eras, placing
+from capcheck_llama_cpp.names import file_type
 from capcheck_llama_cpp.overriding import Override, overrides, placed
 from capcheck_llama_cpp.plan import ALL_LAYERS, Settings
 from capcheck_llama_cpp.tensor_names import whole
 from capcheck_llama_cpp.weights import Held, held
 
 EXPERTS = re.compile(r"_exps\.")
+HEADER = "GGUF"  # in how a model is known that was read from its file
 
 
 def experts_of(layer: int) -> re.Pattern[str]:
@@ -128,6 +130,21 @@ def rules_of(found: Settings, host_experts: int) -> tuple[Override, ...]:
     return (*rules, *(Override(experts_of(layer), None) for layer in range(host_experts)))
 
 
+def stored_type(case: Case) -> Scheme | None:
+    """How the file stores its values; None: in 16 bits. Raises Unknown.
+
+    A file's own header tells, or a name; that the published checkpoint has 16 bits tells nothing.
+    """
+    model = case.model.get("model")
+    stored = model.scheme
+    scheme: Scheme | None = stored.get("quantization")
+    told = scheme is not None or stored.origin.kind == "written" or HEADER in model.how
+    if not told and file_type(model.name) is None:
+        why = "no file type is named: state model.weights.precision"
+        raise Unknown(stored.because(why))
+    return scheme
+
+
 def layout_of(case: Case, offloaded: int | None = None, host_experts: int | None = None) -> Layout:
     """Where everything goes; with so many layers on the devices, when that is asked. Raises
     Unknown."""
@@ -138,7 +155,7 @@ def layout_of(case: Case, offloaded: int | None = None, host_experts: int | None
     layers = model.architecture.layers
     many = found.gpu_layers.get("gpu-layers") if offloaded is None else offloaded
     some = found.host_experts.get("n-cpu-moe") if host_experts is None else host_experts
-    scheme = model.scheme.get("quantization")
+    scheme = stored_type(case)
     computes = case.release.foreign and latent_of(case) == "latent"
     weighed = held(case, model.architecture, scheme, computes=computes)
     owners = placing.owners(len(layers), many, ends, build=build_of(case))

@@ -28,6 +28,8 @@ class Override(NamedTuple):
 def _tame(pattern: str) -> re.Pattern[str] | None:
     if not pattern or len(pattern) > LONGEST or re.search(r"\\[1-9]|\(\?(?!:)", pattern):
         return None
+    if re.search(r"[\s;]", pattern):  # no tensor's name has any: it is a remark, or one mistake
+        return None
     if _REPEATED_GROUP.search(pattern) or len(_REPEAT.findall(pattern)) > MOST_REPEATS:
         return None
     try:

@@ -47,10 +47,16 @@ class Weigher:
     """Weighs tensors of one scheme."""
 
     def __init__(
-        self, packing: PackingSource, scheme: Scheme | None, *, computes: bool = False
+        self,
+        packing: PackingSource,
+        scheme: Scheme | None,
+        *,
+        computes: bool = False,
+        plain: float = PLAIN,
     ) -> None:
         self.packing = packing
         self.scheme = scheme
+        self.plain = plain  # bytes of an element that is not packed
         self.computes = computes  # latent projections are kept whole, and taken apart besides
 
     def model(self, model: Architecture) -> Held:
@@ -98,7 +104,7 @@ class Weigher:
 
     def _packed(self, own: Scheme | None, out: int, into: int, copies: int) -> float:
         if own is None:
-            return float(out) * into * copies * PLAIN
+            return float(out) * into * copies * self.plain
         shard = Packed((out,), into, copies, PLAIN, "", "column")
         return sum(self.packing.allocations(own, shard))
 
@@ -114,10 +120,20 @@ class Weigher:
 
 def held(case: Case, model: Architecture, scheme: Scheme | None, *, computes: bool = False) -> Held:
     """A model as its file holds it, weighed once."""
-    key = ("llama.cpp weights", id(model), scheme, computes)
+    plain = _plain_bytes(case)
+    key = ("llama.cpp weights", id(model), scheme, computes, plain)
     cache = case.workshop.cache
     if key not in cache:
-        weigher = Weigher(case.workshop.packing, scheme, computes=computes)
+        weigher = Weigher(case.workshop.packing, scheme, computes=computes, plain=plain)
         cache[key] = (weigher.model(model), model)
     found: Held = cache[key][0]
     return found
+
+
+def _plain_bytes(case: Case) -> float:
+    """Bytes of an element of a file that is not packed: 4 where it is said to be F32."""
+    stated = case.deployment.text("model", "weights", "precision")
+    if stated is None:
+        stated = case.engine.precision(case.deployment)
+    word = stated.either("") if stated is not None else ""
+    return WIDE if word.lower() in ("f32", "fp32", "float32") else PLAIN

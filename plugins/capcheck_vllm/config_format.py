@@ -2,116 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from fnmatch import fnmatchcase
-from pathlib import PurePosixPath
-
-from capcheck import ARGS, Desk, Document, Draft, Format, Place, Value, derived, flatten, places_of
-from capcheck.deployment import FieldPath
-from capcheck.launch import argument_path, node_of
-from capcheck.source import Mapping, Node, Scalar
-from capcheck.unrendered import unrendered_in, unresolved_why
+from capcheck.option_file import OptionFile
 from capcheck_vllm.launching import TELLING
 from capcheck_vllm.table import TABLE
 
-FILE_NAMES = "vllm*.y*ml"
-OTHERS_KEYS = frozenset({"apiVersion", "kind", "services"})  # manifests, compose files
-KNOWN_FOR_EACH_FOREIGN = 2
 
-Problem = tuple[str, str, Place]
-
-
-def _option(key: Scalar) -> str:
-    """The option that a key names, whatever spelling it has."""
-    return key.text.replace("-", "_")
-
-
-def _has_structure(node: Node) -> bool:
-    """Whether it is a mapping or a list of them: more than an option's value."""
-    if isinstance(node, Scalar):
-        return False
-    return isinstance(node, Mapping) or any(_has_structure(item) for item in node.items)
-
-
-def _is_configuration(root: Mapping, file: str) -> bool:
-    """Whether the keys are mostly vLLM's options; misspelt ones are nobody else's."""
-    known: set[str] = set()
-    foreign = 0
-    for key, value in root.entries:
-        if key.text in OTHERS_KEYS:
-            return False
-        standing = TABLE.resolve(_option(key).partition(".")[0], None, prefixes=False)
-        if standing.option is not None:
-            known.add(standing.option.name)
-        elif not standing.candidates:
-            foreign += 1
-            if _has_structure(value):
-                return False
-    if fnmatchcase(PurePosixPath(file).name.casefold(), FILE_NAMES):
-        return len(known) > 0 and len(known) >= foreign
-    telling = bool(known & TELLING) and len(known) > 1
-    return telling and len(known) >= KNOWN_FOR_EACH_FOREIGN * foreign
-
-
-class VllmConfig(Format):
-    """A flat map of vLLM's options. It names no release, and often no model."""
+class VllmConfig(OptionFile):
+    """A flat map of vLLM's options."""
 
     name = "vllm-config"
     title = "vLLM's own configuration file (vllm serve --config)"
     engine_config = "vllm"
+    engine_title = "vLLM"
     config_options = ("config",)
-
-    def claims(self, document: Document) -> bool:
-        """Whether the keys are vLLM's options."""
-        root = document.root
-        return isinstance(root, Mapping) and _is_configuration(root, document.file)
-
-    def read(self, desk: Desk) -> Iterable[Draft]:
-        """The options as written; a document that is no mapping holds none."""
-        document = desk.document
-        root = document.root
-        if not isinstance(root, Mapping):
-            return ()
-        fields, problems = _fields(root)
-        place = root.entries[0][0].place if root.entries else root.place
-        engine = derived(node_of("vllm", place), place, "the file holds vLLM's options")
-        return (
-            Draft(
-                name=PurePosixPath(document.file).stem,
-                format=self.name,
-                place=place,
-                fields={("engine", "name"): engine, **fields},
-                places=_places(root, place),
-                problems=tuple(problems),
-            ),
-        )
-
-
-def _fields(root: Mapping) -> tuple[dict[FieldPath, Value[Node]], list[Problem]]:
-    """Each option below engine.args: maps by their leaves, lists as a whole."""
-    fields: dict[FieldPath, Value[Node]] = {}
-    spellings: dict[str, str] = {}
-    problems: list[Problem] = []
-    for key, node in root.entries:
-        first = spellings.setdefault(_option(key), key.text)
-        if first != key.text:
-            message = f"{first} and {key.text} are one option"
-            problems.append(("spec/conflict", message, key.place))
-        for path, value in flatten(node, argument_path(key.text), word=key.text).items():
-            lost = unrendered_in(value.options[0])
-            if lost:
-                why = unresolved_why(lost)
-                fields[path] = Value((), value.origin._replace(why=why))
-            else:
-                fields[path] = value
-    return fields, problems
-
-
-def _places(root: Mapping, place: Place) -> dict[FieldPath, Place]:
-    """Where each key stands; what is missing would be written at the top."""
-    places: dict[FieldPath, Place] = {(): place, ARGS: place}
-    for key, node in root.entries:
-        path = argument_path(key.text)
-        places[path] = key.place
-        places.update({(*path, *inner): at for inner, at in places_of(node).items() if inner})
-    return places
+    table = TABLE
+    telling = TELLING
+    file_names = ("vllm*.y*ml",)

@@ -43,7 +43,7 @@ def _lacks_a_feature(case: Case) -> bool:
 def _by_architecture(version: Version, model: Model, case: Case) -> bool:
     built = model.architecture
     family = built.family
-    plain = PLAIN.get(version[:2])
+    plain = PLAIN.get((version[0], version[1]))
     if plain is not None:
         quantized = model.scheme.known and model.scheme.get() is not None
         return family in plain and not quantized

@@ -120,3 +120,13 @@ def _scheme(model: str, word: str) -> Scheme:
     scheme = case_of(model, word).model.get().scheme.get()
     assert scheme is not None
     return scheme
+
+
+def test_a_file_of_f32_is_twice_one_of_f16() -> None:
+    """Everything but the norms, which are 32 bit in both."""
+    options = {"ctx_size": 4096, "n_gpu_layers": 999}
+    sizes = {
+        word: mib(case_of(LLAMA_3, word, on="nvidia/a100-sxm4-80gb", **options), "weights_bytes")
+        for word in ("f16", "f32")
+    }
+    assert sizes["f32"] == pytest.approx(2 * sizes["f16"], rel=0.001)

@@ -142,3 +142,17 @@ def test_an_unknown_build_is_judged_under_each_era() -> None:
     found = cases_of(LLAMA_3, "q4_k_m", version=None, n_gpu_layers=99, n_ctx=8192)
     assert len(found) == len(releases(None, ""))
     assert {mib(one, "kv_cache_bytes") for one in found} == {1024.0}
+
+
+@pytest.mark.parametrize("name", ["Qwen/Qwen3-8B", "/models/Qwen3-8B.gguf"])
+def test_a_name_without_a_file_type_weighs_nothing_known(name: str) -> None:
+    with pytest.raises(Unknown, match="no file type is named"):
+        case_of(name, n_gpu_layers=99, n_ctx=8192).estimate("weights_bytes")
+
+
+@pytest.mark.parametrize("word", [None, "f16"])
+def test_a_file_of_sixteen_bits_is_twice_its_parameters(word: str | None) -> None:
+    name = "Qwen/Qwen3-8B" if word else "/models/Qwen3-8B-F16.gguf"
+    weights = mib(case_of(name, word, n_gpu_layers=99, n_ctx=8192), "weights_bytes")
+    outside = 151_936 * 4096  # the embedding stays on the host
+    assert weights == pytest.approx((8_190_735_360 - outside) * 2 / 2**20, rel=1e-3)
