@@ -13,9 +13,14 @@ from capcheck.values import Unknown
 
 RULES = ("weights/fit", "weights/load-peak", "kv-cache/one-request", "kv-cache/startup-peak")
 ORDER = ("skip", "pass", "at risk", "fail")
-# Asks for a measurement, or for an objective: it stops no engine.
 PEAK_WITH_GRAPHS = (0, 26, 1)
+# Asks for a measurement, or for an objective: it stops no engine.
 NOT_OF_START = frozenset({"quantization/evidence", "workload/tail-objective"})
+
+# A device's figures in a case, and the case's own name for each.
+DEVICE_KEYS = {
+    "model_mib": "model_buffer_mib", "kv_mib": "kv_mib", "compute_mib": "compute_buffer_mib",
+}  # fmt: skip
 
 
 class Quantity(NamedTuple):
@@ -128,8 +133,20 @@ def _predicted(cases: Sequence[Case], quantity: Quantity) -> Band | None:
     return Band(*(own + more for own, more in zip(band, graphs, strict=True)))
 
 
-def _compared(cases: Sequence[Case], row: Mapping[str, Any]) -> Iterator[tuple[str, Compared]]:
+def _measured(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What was measured on the fullest device: some logs give each, and the case their sum."""
     measured = row.get("measured") or {}
+    devices = [
+        {own: device[key] for key, own in DEVICE_KEYS.items() if key in device}
+        for device in ((row.get("measured_extra") or {}).get("per_device") or {}).values()
+    ]
+    if len(devices) < 2:
+        return measured
+    return {**measured, **max(devices, key=lambda device: sum(device.values()))}
+
+
+def _compared(cases: Sequence[Case], row: Mapping[str, Any]) -> Iterator[tuple[str, Compared]]:
+    measured = _measured(row)
     for quantity in QUANTITIES:
         found = [(measured[key], unit) for key, unit in quantity.keys if measured.get(key)]
         band = _predicted(cases, quantity) if found and cases else None
