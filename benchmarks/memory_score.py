@@ -135,10 +135,12 @@ def _predicted(cases: Sequence[Case], quantity: Quantity) -> Band | None:
 
 def _measured(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """What was measured on the fullest device: some logs give each, and the case their sum."""
-    measured = row.get("measured") or {}
+    measured: Mapping[str, Any] = row.get("measured") or {}
+    more: Mapping[str, Any] = row.get("measured_extra") or {}
+    each: Mapping[str, Any] = more.get("per_device", {})
     devices = [
         {own: device[key] for key, own in DEVICE_KEYS.items() if key in device}
-        for device in ((row.get("measured_extra") or {}).get("per_device") or {}).values()
+        for device in each.values()
     ]
     if len(devices) < 2:
         return measured

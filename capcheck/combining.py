@@ -91,9 +91,15 @@ def _one_place(found: Sequence[_Alternative]) -> Judged:
     verdicts = {one.verdict for one in found}
     worst = [one for one in found if one.verdict == max(verdicts, key=WORST.index)]
     shown = max(worst, key=_left).ones[0]
-    if len(verdicts) == 1:
+    if len(verdicts) > 1:
+        return _softened(shown, _split(found))
+    others = [
+        one for one in worst if one.ones[0].result.words.message != shown.result.words.message
+    ]
+    if not others:
         return shown
-    return _softened(shown, _split(found))
+    same = "; ".join(filter(None, (shown.result.reason, f"the same {_labels(others)}")))
+    return shown._replace(result=shown.result._replace(reason=same))
 
 
 def _left(one: _Alternative) -> float:

@@ -164,12 +164,21 @@ class Deployment:
         """The field through `parse`, which raises ValueError(expected) for what it cannot read."""
         value = self.fields.get(path)
         if value is None:
-            return None
+            return self._beneath(path)
         try:
             options = tuple(parse(option) for option in value.options)
         except ValueError as wrong:
             return Value((), value.origin._replace(why=f"{path[-1]} is not {wrong}"))
         return Value(options, value.origin)
+
+    def _beneath(self, path: FieldPath) -> Value[Any] | None:
+        """Unknown where a mapping is expected above the field and something else stands there."""
+        for depth in range(1, len(path)):
+            above = self.fields.get(path[:depth])
+            if above is not None:
+                why = f"{'.'.join(path[:depth])} is not a mapping"
+                return Value((), above.origin._replace(why=why))
+        return None
 
     def _scalar(self, path: FieldPath, parse: Callable[[str], T]) -> Value[T] | None:
         return self.read(path, lambda node: parse(_text(node)))

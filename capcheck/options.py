@@ -70,6 +70,7 @@ class OptionTable:
         self._options: dict[str, Option] = {}
         self._strings: dict[Version | None, dict[str, Target]] = {}
         self._near: dict[tuple[str, Version | None], tuple[str, ...]] = {}
+        self._standings: dict[tuple[str, Version | None, bool], Standing] = {}
 
     @cached_property
     def _read(self) -> tuple[Record, dict[str, Record]]:
@@ -214,7 +215,10 @@ class OptionTable:
         was an option of another release is removed (or not yet) even if it is a prefix of one
         now: `candidates` says which. Newer releases than the newest inspected have what that has.
         """
-        return standing_of(self, name, version, prefixes)
+        key = (name, version, prefixes)
+        if key not in self._standings:
+            self._standings[key] = standing_of(self, name, version, prefixes)
+        return self._standings[key]
 
     def resolve_key(self, name: str, key: str, version: Version | None) -> KeyStanding:
         """What a release makes of a key inside a JSON option: the first one of a.b.c."""

@@ -176,9 +176,9 @@ def startup_peak(case: Case, t: Terms) -> Answer:
         if room == "device":
             message = f"what is captured outside the memory budget {does} the device"
             lines = [line for line in ledger.lines if not line.inside_budget]
-            parts = " + ".join(f"{gib(line.bytes)} {line.name}" for line in lines)
+            parts = "".join(f" - {gib(line.bytes)} {line.name}" for line in lines)
             arithmetic = (
-                f"{gib(ledger.visible)} GiB - {gib(ledger.budget)} budget - {parts or '0.0'} = "
+                f"{gib(ledger.visible)} GiB - {gib(ledger.budget)} budget{parts} = "
                 f"{gib(have - need)} GiB left{band_words(left)}"
             )
         else:

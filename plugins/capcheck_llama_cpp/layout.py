@@ -150,6 +150,7 @@ def layout_of(case: Case, offloaded: int | None = None, host_experts: int | None
     Unknown."""
     found = settings_of(case)
     model = case.model.get("model")
+    found.split_mode.get("split-mode")
     devices = found.devices.get("the number of devices")
     ends = placing.shares(devices, found.tensor_split.get("tensor-split")) if devices else ()
     layers = model.architecture.layers

@@ -10,6 +10,7 @@ from capcheck_llama_cpp import eras
 from capcheck_llama_cpp.cells import BLOCKS, TYPE_BYTES
 from capcheck_llama_cpp.layout import build_of, settings_of
 from capcheck_llama_cpp.reading import Reading
+from capcheck_llama_cpp.refusals import MOST, REFUSALS
 
 CONFLICT, VALUE = "options/conflict", "options/value"
 SLOT_LIMIT = 6160  # builds from here on refuse more than 256 sequences
@@ -18,7 +19,7 @@ SLOT_LIMIT = 6160  # builds from here on refuse more than 256 sequences
 def supports(case: Case) -> Iterable[Support]:
     """Everything that is decided at start. A check that lacks an input decides nothing."""
     found: list[Support] = []
-    for check in (types, values_need_flash, bare_flash, head_sizes, slots):
+    for check in (types, values_need_flash, bare_flash, head_sizes, slots, *REFUSALS):
         try:
             found += check(case)
         except Unknown:
@@ -94,6 +95,7 @@ def head_sizes(case: Case) -> Iterator[Support]:
 def slots(case: Case) -> Iterator[Support]:
     """More sequences than a context can have."""
     parallel = settings_of(case).parallel
-    if build_of(case) >= SLOT_LIMIT and parallel.origin.kind == "written":
+    told = parallel.origin.kind == "written" and parallel.get() < MOST  # else it is not even read
+    if build_of(case) >= SLOT_LIMIT and told:
         message = f"parallel {parallel.get()}: a context has {eras.MOST_SLOTS} sequences at most"
         yield Support(VALUE, parallel.get() <= eras.MOST_SLOTS, parallel, message)

@@ -7,11 +7,13 @@ from typing import NamedTuple
 from capcheck import GIB, OTHER, Architecture, Case, Ledger, Line, Terms, Unknown
 from capcheck_llama_cpp import cells, placing
 from capcheck_llama_cpp.layout import Layout, layout_of
+from capcheck_llama_cpp.ollama_plan import STARTS_SERVER
 from capcheck_llama_cpp.plan import ALL_LAYERS
 from capcheck_llama_cpp.sharing import Share, shares
 from capcheck_llama_cpp.weights import Held, held
 
 WEIGHTS, STATE, COMPUTE = "weights", "recurrent state", "compute buffer"
+COUNTED = (STATE, COMPUTE, OTHER)  # what is fitted besides weights and cache
 
 
 class Placed(NamedTuple):
@@ -28,7 +30,7 @@ def placed(case: Case) -> Placed:
         t = case.terms()
         at = layout_of(case)
         found = shares(case, t, at)
-        if at.settings.fit.either(False) and _may_move(at):
+        if _moves(at):
             room = case.visible_bytes(t) - t.read("llama_cpp.context_bytes")
             at, found = _fitted(case, t, at, found, room)
         worst = max(found, key=lambda one: one.total, default=None)
@@ -48,8 +50,10 @@ def ledger(case: Case, t: Terms) -> Ledger:
     return _lines(case, t, found.at, worst, visible, context)
 
 
-def _may_move(at: Layout) -> bool:
-    """Whether --fit may leave layers to the host: nothing that it would change is given."""
+def _moves(at: Layout) -> bool:
+    """Whether layers go to the host where they do not fit: nothing of that is given."""
+    if not at.settings.fit.either(False):
+        return False
     given = (at.settings.gpu_layers, at.settings.tensor_split, at.settings.host_experts)
     return at.settings.overrides is None and not any(
         one.origin.kind in ("written", "assumed") for one in given
@@ -59,7 +63,7 @@ def _may_move(at: Layout) -> bool:
 def _fitted(
     case: Case, t: Terms, at: Layout, found: tuple[Share, ...], room: float
 ) -> tuple[Layout, tuple[Share, ...]]:
-    """The placement that --fit finds: experts go to the host first, then whole layers."""
+    """The placement that is found: experts go to the host first, then whole layers."""
     margin = t.read("llama_cpp.fit_margin_bytes")
 
     def fits(some: tuple[Share, ...]) -> bool:
@@ -68,8 +72,8 @@ def _fitted(
     if fits(found):
         return at, found
     layers = len(at.model.layers)
-    steps = [(layers + 1, experts) for experts in range(1, layers + 1)] if at.model.experts else []
-    last = layers if at.model.experts else 0
+    last = layers if at.model.experts and not _moves_whole(case) else 0
+    steps = [(layers + 1, experts) for experts in range(1, last + 1)]
     steps += [(many, last) for many in range(layers, 0, -1)]
     low, high = 0, len(steps) - 1
     while low < high:
@@ -83,15 +87,22 @@ def _fitted(
     return chosen, shares(case, t, chosen)
 
 
+def _moves_whole(case: Case) -> bool:
+    """Whether nothing less than layers is moved: Ollama's own scheduler knows no experts."""
+    version = case.release.version
+    return len(version) > 1 and version < STARTS_SERVER
+
+
 def _lines(
     case: Case, t: Terms, at: Layout, worst: Share, visible: float, context: float
 ) -> Ledger:
     layers = len(at.model.layers) + 1
     offloaded = sum(1 for owner in at.owners if owner is not None)
     note = f"{offloaded} of {layers} layers" if offloaded < layers else _parted(at)
+    name = f"{WEIGHTS} ({note})" if note else WEIGHTS
     weights = worst.weights * t.read("llama_cpp.weights_factor", **_facts(case))
     lines = [
-        Line(WEIGHTS, weights, "load", True, note),
+        Line(name, weights, "load", True),
         Line(STATE, worst.state, "serve", True),
         Line(COMPUTE, worst.buffer, "profile", True),
         Line(OTHER, context, "profile", True),
@@ -101,8 +112,17 @@ def _lines(
     if not pool and worst.state:  # nothing but recurrent layers: their states are the cache
         lines = [line for line in lines if line.name != STATE]
         pool = worst.state
+    if _moves(at):
+        counted = sum(line.bytes for line in lines if line.name in (name, *COUNTED))
+        lines[0] = _left_out(lines[0], counted + pool - visible)
     words = f"{visible / GIB:.1f} GiB"
     return Ledger(visible, visible, tuple(line for line in lines if line.bytes), words, pool)
+
+
+def _left_out(weights: Line, excess: float) -> Line:
+    """The weights without what goes to the host besides, where more is free on the device in the
+    middle of all constants than at this end of them."""
+    return weights._replace(bytes=weights.bytes - min(max(excess, 0.0), weights.bytes))
 
 
 def _parted(at: Layout) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from capcheck import (
     ARGS,
+    ENV,
     Case,
     Change,
     Deployment,
@@ -24,9 +25,10 @@ from capcheck.embedded import Word
 from capcheck.option_reader import OptionReader
 from capcheck_llama_cpp.engine import LlamaCpp
 from capcheck_llama_cpp.ollama_names import tagged
-from capcheck_llama_cpp.ollama_plan import NAME, OllamaPlanner, releases
+from capcheck_llama_cpp.ollama_plan import NAME, SLOTS, TOKENS, OllamaPlanner, natural, releases
 from capcheck_llama_cpp.table import OLLAMA
 
+CONFLICT = "options/conflict"
 _IMAGE = re.compile(r"(?:.*/)?ollama/ollama")
 _VERSION = re.compile(r"v?(\d+\.\d+\.\d+)(?:-rc\d+)?(?:-(?:rocm|cpu|vulkan))?")
 _OPTION_OF = {"max_request_tokens": "num_ctx", "max_step_tokens": "num_batch"}
@@ -60,8 +62,11 @@ class Ollama(LlamaCpp):
         """The file type that the tag names, or the library's own choice."""
         found = _tag(deployment)
         known = tagged(found.either("")) if found is not None else None
-        if found is None or known is None or known.type is None:
+        if found is None or known is None:
             return None
+        if known.type is None:
+            why = f"the tag of {found.either('')} names no file type that is known"
+            return Value((), found.origin._replace(why=why))
         kind: str = known.type
         return found.map(lambda _: kind)
 
@@ -70,16 +75,8 @@ class Ollama(LlamaCpp):
         return OllamaPlanner(site).plan()
 
     def supports(self, case: Case) -> Iterable[Support]:
-        """A cache type that is not used."""
-        asked = case.deployment.text("engine", "env", "OLLAMA_KV_CACHE_TYPE")
-        flash = case.plan.extra["flash"].either(None)
-        if asked is None or not asked.known or asked.get() in ("f16", "") or flash is not False:
-            return ()
-        message = f"OLLAMA_KV_CACHE_TYPE {asked.get()} is not used: flash attention is off"
-        help = ("set OLLAMA_FLASH_ATTENTION=1",)
-        return (
-            Support("options/conflict", False, asked, message, help, doubt="it starts with f16"),
-        )
+        """Variables that are not used."""
+        return (*_not_numbers(case), *_unused_type(case))
 
     def write(self, change: Change, deployment: Deployment) -> Edit | None:
         """Parameters of the model; slots are a variable of the server."""
@@ -130,3 +127,25 @@ def _tag(deployment: Deployment) -> Value[str] | None:
     """The tag: the first word of `ollama run`, or the model that the deployment names."""
     given = deployment.text(*ARGS, "model")
     return given if given is not None else deployment.text("model", "id")
+
+
+def _not_numbers(case: Case) -> Iterator[Support]:
+    """Numbers that Ollama does not read: it warns, and takes its defaults."""
+    for name in (SLOTS, TOKENS):
+        given = case.deployment.text(*ENV, name)
+        text = given.either("") if given is not None else ""
+        if given is not None and text.strip() and natural(text) is None:
+            message = f"{name} {text} is no whole number in digits"
+            help = (f"a number such as {'4' if name == SLOTS else '8192'}",)
+            yield Support(CONFLICT, False, given, message, help, doubt="it starts with its default")
+
+
+def _unused_type(case: Case) -> Iterator[Support]:
+    """A type of cached values that is not used."""
+    asked = case.deployment.text(*ENV, "OLLAMA_KV_CACHE_TYPE")
+    flash = case.plan.extra["flash"].either(None)
+    if asked is None or not asked.known or asked.get() in ("f16", "") or flash is not False:
+        return
+    message = f"OLLAMA_KV_CACHE_TYPE {asked.get()} is not used: flash attention is off"
+    help = ("set OLLAMA_FLASH_ATTENTION=1",)
+    yield Support(CONFLICT, False, asked, message, help, doubt="it starts with f16")

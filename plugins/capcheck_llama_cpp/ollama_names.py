@@ -14,6 +14,8 @@ from capcheck_llama_cpp.table import HERE
 _REGISTRIES = ("registry.ollama.ai/library/", "ollama.com/library/", "library/")
 _HUBS = ("hf.co/", "huggingface.co/")
 _WORDS = {"f16": "fp16", "f32": "fp32"}
+# A word that names a file type, whether it is one that is known or not.
+_TYPED = re.compile(r"(?:^|-)(?:i?q\d|tq\d|(?:b|mx|nv)?fp?\d|(?:u|mx)?int\d|k_|awq|gptq|mlx)")
 _QAT = re.compile(r"(?:^|-)qat(?:-|$)")
 
 
@@ -45,12 +47,13 @@ def tagged(name: str) -> Tagged | None:
     size = next((size for size in row["sizes"] if tag == size or tag.startswith(f"{size}-")), None)
     if size is None and tag not in ("", "latest") and re.match(r"\d", tag):
         return None  # another size
-    kind = file_type(f"x-{tag}") or (
-        "q4_0" if _QAT.search(tag) else _WORDS.get(row["type"], row["type"])
-    )
+    kind = file_type(f"x-{tag}")
+    if kind is None and not _TYPED.search(tag.removeprefix(size or "")):
+        kind = "q4_0" if _QAT.search(tag) else _WORDS.get(row["type"], row["type"])
     return Tagged(row["sizes"][size or row["default"]], kind)
 
 
 def _of_hub(name: str) -> Tagged:
     repository, _, tag = name.partition(":")
-    return Tagged(repository, file_type(f"x-{tag}") if tag else DEFAULT_TYPE)
+    plain = tag.lower() in ("", "latest")
+    return Tagged(repository, DEFAULT_TYPE if plain else file_type(f"x-{tag}"))

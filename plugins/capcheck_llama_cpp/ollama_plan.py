@@ -5,7 +5,18 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from capcheck import GIB, MemoryPolicy, Plan, Release, Site, Value, default, derived, unknown
+from capcheck import (
+    GIB,
+    MemoryPolicy,
+    Plan,
+    Release,
+    Site,
+    Value,
+    alternatives,
+    default,
+    derived,
+    unknown,
+)
 from capcheck.option_reader import OptionReader
 from capcheck.options import parse_release
 from capcheck_llama_cpp.plan import ALL_LAYERS, TYPE_WORDS, Settings
@@ -13,6 +24,8 @@ from capcheck_llama_cpp.reading import OFF, ON
 from capcheck_llama_cpp.table import OLLAMA
 
 NAME = "ollama"
+SLOTS, TOKENS = "OLLAMA_NUM_PARALLEL", "OLLAMA_CONTEXT_LENGTH"
+MOST_DIGITS = 100
 # Ollama's releases, and about which build of llama.cpp accounts for memory as they do.
 BUILDS = (
     ((0, 1, 0), 1600), ((0, 2, 0), 3400), ((0, 4, 0), 4070), ((0, 6, 0), 4790), ((0, 7, 0), 5361),
@@ -53,6 +66,13 @@ def _dotted(version: tuple[int, ...]) -> str:
     return ".".join(str(part) for part in version)
 
 
+def natural(text: str) -> int | None:
+    """A variable's whole number, as Ollama reads it; None for 1e9, 32k and -3."""
+    bare = text.strip().strip("\"'")
+    digits = bare.isascii() and bare.isdigit() and len(bare) <= MOST_DIGITS
+    return int(bare) if digits and int(bare) < 2**64 else None
+
+
 def build_of(version: tuple[int, ...]) -> int:
     """About the build of llama.cpp that a release carries."""
     return next((build for first, build in reversed(BUILDS) if first <= version), BUILDS[0][1])
@@ -75,11 +95,11 @@ class OllamaPlanner:
         """The whole plan."""
         found = self.settings()
         one = self.default(1)
-        slots = found.parallel
         tokens = self.tokens()
         return Plan(
             tensor=one, pipeline=found.devices, data=one, expert=one, context=one,
-            max_request_tokens=tokens, max_sequences=slots, max_step_tokens=self.step(tokens),
+            max_request_tokens=tokens, max_sequences=self.sequences(found.parallel),
+            max_step_tokens=self.step(tokens),
             weight_dtype=self.default("fp16"), kv_dtype=found.key_type,
             memory=self.default(MemoryPolicy("all", 1.0)), graphs=self.default(True),
             chunked_prefill=self.default(True), prefix_caching=self.default(True),
@@ -130,8 +150,10 @@ class OllamaPlanner:
     def tokens(self) -> Value[int]:
         """Tokens of one slot, no more than the model's length."""
         found = self.read.written_count("num_ctx")
+        if found is not None and found.known and found.either(0) < 0:
+            return Value((), found.origin._replace(why="num_ctx is below 0"))
         if found is None:
-            found = self.site.deployment.count("engine", "env", "OLLAMA_CONTEXT_LENGTH")
+            found = self.natural(TOKENS)
         if found is None or found.either(1) == 0:
             found = self._default_tokens()
         model = self.site.model.either(None)
@@ -152,15 +174,36 @@ class OllamaPlanner:
         total = count * (part.visible_bytes or part.nominal_bytes * part.visible_factor)
         return self.default(next(tokens for least, tokens in TIERS if total >= least))
 
+    def natural(self, name: str) -> Value[int] | None:
+        """A variable that is a whole number; None where it is absent, or not one to Ollama, which
+        then takes its default."""
+        found = self._env(name)
+        text = found.either(None) if found is not None else None
+        if found is None or text is None:
+            return None if found is None else Value((), found.origin)
+        number = natural(text)
+        return None if number is None else found.map(lambda _: number)
+
     def slots(self) -> Value[int]:
-        """Requests at once: as many as fit in older releases, one in newer ones."""
-        found = self.site.deployment.count("engine", "env", "OLLAMA_NUM_PARALLEL")
+        """Slots that memory is judged with. Where nothing is given, older releases try several,
+        and take one, with layers on the host if need be, where those do not fit."""
+        found = self.natural(SLOTS)
         if found is not None and found.either(1) != 0:
             return found
         if self.version >= ONE_SLOT:
             return self.default(1)
-        most = 2 if self.version >= FEWER_SLOTS else 4
-        return derived(most, self.read.place, f"{self.why}: {most} where they fit, else 1")
+        why = f"{self.why}: {self.most_slots()} where they fit, else 1, which is what is judged"
+        return derived(1, self.read.place, why)
+
+    def most_slots(self) -> int:
+        """What older releases try first."""
+        return 2 if self.version >= FEWER_SLOTS else 4
+
+    def sequences(self, slots: Value[int]) -> Value[int]:
+        """Requests at once: one or several where that depends on what fits."""
+        if slots.origin.kind != "derived":
+            return slots
+        return alternatives((self.most_slots(), 1), slots.origin)
 
     def step(self, tokens: Value[int]) -> Value[int]:
         """Tokens of one step."""
@@ -168,6 +211,8 @@ class OllamaPlanner:
         if found is None:
             long = tokens.either(0) if self.version >= STARTS_SERVER else 0
             found = self.default(next(step for above, step in STEPS if long > above or not above))
+        if found.known and found.either(1) < 1:
+            return Value((), found.origin._replace(why="num_batch is below 1"))
         return found.map(lambda step: min(step, tokens.either(step)))
 
     def flash(self) -> Value[bool]:

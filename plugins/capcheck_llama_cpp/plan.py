@@ -10,6 +10,10 @@ from capcheck_llama_cpp import eras
 from capcheck_llama_cpp.reading import Reading
 
 TYPE_WORDS = {"f16": "fp16", "f32": "fp32", "fp16": "fp16", "fp32": "fp32"}
+SPLIT_MODES = {
+    "none": "none", "layer": "layer", "row": "row", "tensor": "tensor",
+    "0": "none", "1": "layer", "2": "row",  # of llama-cpp-python
+}  # fmt: skip
 ALL_LAYERS = 1_000_000
 ENGINE = "llama.cpp"
 
@@ -36,6 +40,17 @@ class Settings(NamedTuple):
     latent: Value[int] | None  # the fork's mla
 
 
+def _lost(value: Value[Any], why: str) -> Value[Any]:
+    """Unknown in place of what was written; what was unknown before keeps its reason."""
+    return Value((), value.origin._replace(why=why) if value.known else value.origin)
+
+
+def _from(least: int, value: Value[int], name: str) -> Value[int]:
+    """A number that is not below the least; unknown when it is."""
+    below = value.known and value.either(least) < least
+    return _lost(value, f"{name} is below {least}") if below else value
+
+
 class Planner:
     """One site's plan, field by field."""
 
@@ -55,12 +70,15 @@ class Planner:
         """The whole plan."""
         found = self.settings()
         one = self.default(1)
-        rows = found.split_mode.either("layer") in ("row", "tensor")
+        split = found.split_mode
+        rows = split.either("layer") in ("row", "tensor")
+        lost: Value[int] = Value((), split.origin)
+        parts = found.devices if split.known else lost
         step = self.step(found)
         draft = self.read.text("model_draft")
         return Plan(
-            tensor=found.devices if rows else one,
-            pipeline=one if rows else found.devices,
+            tensor=parts if rows else one if split.known else lost,
+            pipeline=one if rows else parts,
             data=one,
             expert=one,
             context=one,
@@ -84,7 +102,7 @@ class Planner:
     def settings(self) -> Settings:
         """What the options say, with this build's defaults."""
         parallel = self.parallel()
-        split = self.read.text("split_mode") or self.default("layer")
+        split = self.split_mode()
         return Settings(
             ctx_size=self.context(),
             parallel=parallel,
@@ -124,7 +142,7 @@ class Planner:
         """Cells for all sequences: given, this build's default, or the model's length."""
         given = self.read.count("ctx_size")
         if given is not None and given.either(0) != 0:
-            return given
+            return _from(0, given, "ctx-size")
         whole = given is not None  # 0: the model's own length, whatever fits
         tokens = None if whole else eras.context(self.build)
         if given is not None and not given.known:
@@ -156,8 +174,9 @@ class Planner:
     def parallel(self) -> Value[int]:
         """Slots: given, or four in one cache where newer servers choose."""
         given = self.read.count("parallel")
-        if given is None or given.either(1) < 0:
-            return self.default(eras.AUTO_SLOTS if self.build >= eras.SLOTS else 1)
+        chooses = self.build >= eras.SLOTS
+        if given is None or (chooses and given.either(1) < 0):
+            return self.default(eras.AUTO_SLOTS if chooses else 1)
         return self.size("parallel", 1)
 
     def unified(self) -> Value[bool]:
@@ -173,6 +192,8 @@ class Planner:
         batch = self.size("batch_size", eras.batch(self.build))
         if self.build < eras.HAS_UBATCH and not self.read.has("ubatch_size"):
             step = batch
+        elif (self.read.count("ubatch_size") or batch).either(1) == 0:
+            step = batch  # 0: all of the logical batch
         else:
             step = self.size("ubatch_size", eras.UBATCH)
         bounds = [one.get() for one in (batch, found.ctx_size) if one.known]
@@ -187,7 +208,16 @@ class Planner:
             many = ALL_LAYERS if every else 0
             return self.default(many) if value is None else value.map(lambda _: many)
         found = self.read.count("gpu_layers")
-        return found if found is not None else self.default(0)
+        return _from(0, found, "gpu-layers") if found is not None else self.default(0)
+
+    def split_mode(self) -> Value[str]:
+        """How the model is split over the devices; a word that is no way to split is unknown."""
+        found = self.read.text("split_mode")
+        if found is None:
+            return self.default("layer")
+        word = SPLIT_MODES.get(found.either(""))
+        why = f"{found.either('')} is no split-mode"
+        return _lost(found, why) if word is None else found.map(lambda _: word)
 
     def devices(self, split: Value[str]) -> Value[int]:
         """Devices that take part: all that there are, one where nothing is split."""
@@ -217,12 +247,14 @@ class Planner:
         found = self.read.text("tensor_split")
         if found is None:
             return self.default(())
-        words = [one.strip() for one in found.either("").replace("/", ",").split(",")]
+        words = [one.strip() for one in found.either("?").replace("/", ",").split(",")]
+        why = "tensor-split is not a list of numbers"
         try:
             parts = tuple(float(one) for one in words if one)
         except ValueError:
-            return Value((), found.origin._replace(why="tensor-split is not a list of numbers"))
-        return found.map(lambda _: parts)
+            return _lost(found, why)
+        sound = all(0 <= part < float("inf") for part in parts)
+        return found.map(lambda _: parts) if sound else _lost(found, why)
 
     def flash(self) -> Value[bool]:
         """Flash attention: off in older builds; automatic, which is on for all but odd heads."""
@@ -258,7 +290,7 @@ class Planner:
         if every is not None and every.either(False):
             return every.map(lambda _: ALL_LAYERS)
         some = self.read.count("n_cpu_moe")
-        return some if some is not None else self.default(0)
+        return _from(0, some, "n-cpu-moe") if some is not None else self.default(0)
 
     def origin(self) -> Origin:
         """Where defaults would be written."""

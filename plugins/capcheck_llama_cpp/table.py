@@ -1,4 +1,7 @@
-"""llama.cpp's option table, read when first asked. Its options cannot be shortened."""
+"""llama.cpp's option table, read when first asked. Its options cannot be shortened.
+
+Most have a short name of their own, which a file of options gives without its dash: ngl, c.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,15 @@ HERE = Path(__file__).parent
 
 
 class Table(OptionTable):
-    """Names are whole: no prefix stands for an option."""
+    """Names are whole: no prefix stands for an option, and long ones go before short ones."""
 
     def resolve(self, name: str, version: Version | None, *, prefixes: bool = True) -> Standing:
         """See `OptionTable.resolve`."""
-        return super().resolve(name, version, prefixes=False)
+        found = super().resolve(name, version, prefixes=False)
+        if found.option is not None or name.startswith("-"):
+            return found
+        short = super().resolve(f"-{name}", version, prefixes=False)
+        return short if short.option is not None or short.candidates else found
 
 
 TABLE = Table(HERE / "options.jsonl")

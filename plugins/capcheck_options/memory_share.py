@@ -93,7 +93,7 @@ def _not_free(case: Case) -> Fail | None:
     except Unknown:
         return None
     short = band.high < 0
-    if not short and not (band.low < 0 and in_use):
+    if not short and not (band.low < 0 and in_use) and band.mid >= 0:
         return None  # a share near 1 is told in its own words
     words = "is not free" if short else "may not be free"
     return Fail(
@@ -148,7 +148,9 @@ def _together(case: Case, named: dict[str, Case]) -> Pass | Fail | Skip:
     others = case.deployment.texts("hardware", "shared_with")
     if others is None:
         return Pass("no other server is declared on the device")
-    missing = [name for name in others.get("shared_with") if name not in named]
+    if not others.known:
+        return Skip(others.origin.why)
+    missing = [name for name in others.get() if name not in named]
     if missing:
         return Skip(f"{missing[0]} is not among the deployments that are checked")
     group = [case, *(named[name] for name in others.get() if named[name] is not case)]

@@ -31,6 +31,7 @@ engine:
 """
 NO_TABLE = "no option table is known for this engine"
 NO_ENGINE = "no engine is named"
+MOST_NAMED = 20  # names that are no option, one by one; the others are counted
 
 
 def _with(option: str, version: str = "0.11.0") -> str:
@@ -80,7 +81,19 @@ def unknown(case: Case, t: Terms) -> Answer:
             return (_unknown(one, table, case),)
         return _stray_keys(one, table, case)
 
-    return _each(case, judge)
+    return _counted(_each(case, judge), case)
+
+
+def _counted(answer: Answer, case: Case) -> Answer:
+    """The first findings as they are, and one for all others: as certain as any of these."""
+    if isinstance(answer, Margin | Fail | Pass | Skip):
+        return answer
+    first, others = list(answer)[:MOST_NAMED], list(answer)[MOST_NAMED:]
+    if len(others) > 1:
+        sure = next((one for one in others if not one.risk and not one.severity), others[0])
+        message = f"and {len(others):,} more names that {release_words(case)} does not have"
+        others = [sure._replace(message=message, arithmetic="", help=())]
+    return (*first, *others)
 
 
 def _unknown(one: Written, table: OptionTable, case: Case) -> Fail:

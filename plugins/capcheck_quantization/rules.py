@@ -25,6 +25,9 @@ RELEASED_PACKED = re.compile(
     r"(?i)(?:^|[-_./])(?:awq|gptq|int[48]|fp8|fp4|nvfp4|mxfp[48]|w\d+a\d+|[48]bit|bnb|gguf|quantized)"
 )
 
+# Models that were released packed, and the type that keeps what was released, by model_type.
+RELEASED_AS = {"gpt_oss": "mxfp4_moe"}
+
 
 @rule(
     "quantization/supported",
@@ -63,6 +66,8 @@ def evidence(case: Case, t: Terms) -> Answer:
     if scheme is None:
         return Pass("the weights are not quantized")
     if scheme.seen == "config" and not RELEASED_PACKED.search(model.name.rpartition("/")[2]):
+        return Pass("the model was released in this format")
+    if RELEASED_AS.get(model.architecture.family) == scheme.weight:
         return Pass("the model was released in this format")
     if case.deployment.has("evaluation"):
         return Pass()

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 from capcheck import ARGS, Case, Support, Unknown, Value
 from capcheck.measure import show_count
+from capcheck.source import to_plain
 from capcheck.workload import lengths
 from capcheck_tensorrt_llm import defaults
 from capcheck_tensorrt_llm.reading import BENCH_FRACTION, FRACTION, KV, Options
 from capcheck_tensorrt_llm.releases import REPLACES
+from capcheck_tensorrt_llm.table import TABLE
 
 CONFLICT, VALUE, DIVISIBLE = "options/conflict", "options/value", "sharding/divisible"
 CONTEXT, SUPPORTED = "options/context-limit", "quantization/supported"
@@ -18,6 +20,7 @@ SIZES = (
     "max_seq_len",
 )  # fmt: skip
 KV_WORDS = ("auto", "fp8", "nvfp4")
+MAPPINGS = (KV, "cuda_graph_config", "speculative_config")
 OLDEST_BF16 = 8.0
 UNREAD, EIGHT_BIT = frozenset({"awq", "bitsandbytes", "gptq"}), 8
 LOADER_READ = (1, 3, 0)
@@ -54,6 +57,38 @@ def sizes(case: Case) -> Iterator[Support]:
         size = block.get()
         legal = size > 0 and size & (size - 1) == 0
         yield Support(VALUE, legal, block, f"tokens_per_block {size}: expected a power of two")
+
+
+def mappings(case: Case) -> Iterator[Support]:
+    """Options that hold options: a number or a list in their place has none of their keys."""
+    options = _options(case)
+    for name in MAPPINGS:
+        value = case.deployment.fields.get(options.path(name))
+        if value is not None and value.known and TABLE.has(name, case.release.version):
+            plain = to_plain(value.options[0])
+            legal = not isinstance(plain, bool | int | float | list)
+            yield Support(VALUE, legal, value, f"{name}: expected a mapping of its keys")
+
+
+def graph_sizes(case: Case) -> Iterator[Support]:
+    """cuda_graph_config.batch_sizes is a list of whole numbers."""
+    path = _options(case).path("cuda_graph_config", "batch_sizes")
+    value = case.deployment.fields.get(path)
+    if value is None or not value.known:
+        return
+    plain = to_plain(value.options[0])
+    items = plain if isinstance(plain, list) else []
+    wrong = [one for one in items if isinstance(one, str) and not _is_number(one)]
+    words = "cuda_graph_config.batch_sizes: expected a whole number in each place of the list"
+    yield Support(VALUE, not wrong, value, words)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def kv_words(case: Case) -> Iterator[Support]:
@@ -228,7 +263,8 @@ def checkpoint(case: Case) -> Iterator[Support]:
 
 
 CHECKS: tuple[tuple[str, Check], ...] = (
-    (VALUE, sizes), (VALUE, kv_words), (VALUE, spelling), (CONFLICT, replaced),
+    (VALUE, sizes), (VALUE, mappings), (VALUE, graph_sizes), (VALUE, kv_words),
+    (VALUE, spelling), (CONFLICT, replaced),
     (DIVISIBLE, heads), (DIVISIBLE, experts), (CONTEXT, context), (CONFLICT, prompts),
     (CONFLICT, transfer), (SUPPORTED, old_devices), (SUPPORTED, checkpoint),
 )  # fmt: skip

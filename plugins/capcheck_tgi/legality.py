@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from capcheck import ARGS, Case, Support, Unknown, Value
+from capcheck import ARGS, ENV, Case, Support, Unknown, Value
 from capcheck.measure import show_count
 from capcheck_tgi.reading import Options
 from capcheck_tgi.releases import CHUNKING
+from capcheck_tgi.table import TABLE
 
 CONFLICT, VALUE, DIVISIBLE = "options/conflict", "options/value", "sharding/divisible"
 CONTEXT = "options/context-limit"
@@ -15,6 +16,7 @@ SIZES = (
     "num_shard", "max_total_tokens", "max_batch_prefill_tokens", "max_batch_size",
     "validation_workers", "max_concurrent_requests",
 )  # fmt: skip
+READ_STRICTLY = ("int", "choice")
 
 Check = Callable[[Case], Iterable[Support]]
 
@@ -44,6 +46,22 @@ def sizes(case: Case) -> Iterator[Support]:
     if share is not None and share.known:
         legal = 0 < share.get() <= 1
         yield Support(VALUE, legal, share, "cuda_memory_fraction: expected more than 0, at most 1")
+
+
+def variables(case: Case) -> Iterator[Support]:
+    """Variables that stand for options are read as these are; an argument makes them unread."""
+    options, version = _options(case), case.release.version if case.release.known else None
+    for (name, *_), value in case.deployment.under(*ENV).items():
+        option = name.lower()
+        word = case.deployment.text(*ENV, name)
+        if option not in TABLE.names or options.path(option) != (*ENV, name) or word is None:
+            continue
+        if TABLE.shape(option, version).type not in READ_STRICTLY or not word.either(""):
+            continue
+        number = _stated(case, option) if option in SIZES else None
+        expected = TABLE.check_value(option, word.get(name), version)
+        if expected and number is None and TABLE.has(option, version):
+            yield Support(VALUE, False, value, f"{name}: expected {expected}")
 
 
 def spelling(case: Case) -> Iterator[Support]:
@@ -185,7 +203,7 @@ def quantization(case: Case) -> Iterator[Support]:
 
 
 CHECKS: tuple[tuple[str, Check], ...] = (
-    (VALUE, sizes), (VALUE, spelling), (CONTEXT, context), (CONFLICT, lengths),
+    (VALUE, sizes), (VALUE, variables), (VALUE, spelling), (CONTEXT, context), (CONFLICT, lengths),
     (CONFLICT, both_spellings), (CONFLICT, prefill), (CONFLICT, batch_total),
     (CONFLICT, shards), (DIVISIBLE, heads),
     ("quantization/supported", quantization),

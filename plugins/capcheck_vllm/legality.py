@@ -12,6 +12,7 @@ from capcheck.option_reader import OptionReader
 from capcheck.physics.memory import VOCABULARY_PADDING
 from capcheck_vllm.generation import generation
 from capcheck_vllm.plan import NOT_GIVEN
+from capcheck_vllm.refused import CHECKS as REFUSED
 from capcheck_vllm.table import TABLE
 from capcheck_vllm.weights import is_mtp
 
@@ -279,7 +280,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     (DIVISIBLE, heads), (DIVISIBLE, vocabulary), (DIVISIBLE, vision_heads), (DIVISIBLE, experts),
     (CONTEXT, context), (CONFLICT, batching), (CONFLICT, draft), (CONFLICT, draft_sizes),
     (CONFLICT, tools), (CONFLICT, engine_asked_for), (CONFLICT, swap_space),
-    (ENVIRONMENT, service_name),
+    (ENVIRONMENT, service_name), *REFUSED,
 )  # fmt: skip
 
 

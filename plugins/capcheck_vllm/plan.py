@@ -206,13 +206,17 @@ class Planner:
         )
 
     def memory(self) -> Value[MemoryPolicy]:
-        """A share of the total, or from 0.10.2 exactly kv_cache_memory_bytes."""
+        """A share of the total, or from 0.10.2 exactly kv_cache_memory_bytes; 0 is none."""
         exact = self.read.written_count("kv_cache_memory_bytes")
-        if exact is not None:
+        if exact is not None and exact.either(None) != 0:
+            if exact.known and exact.get() < 0:
+                return unknown(exact.origin.place, "kv_cache_memory_bytes is below 0")
             return exact.map(lambda size: MemoryPolicy("bytes", float(size)))
         share = self.read.number(
             "gpu_memory_utilization", defaults.utilization(self.version), self.why
         )
+        if share.known and share.get() <= 0:
+            return unknown(share.origin.place, "gpu_memory_utilization is not above 0")
         return share.map(lambda part: MemoryPolicy("fraction of total", part))
 
     def draft(self) -> Value[str] | None:

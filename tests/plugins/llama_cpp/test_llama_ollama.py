@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from llama_kit import case_of, cases_of, mib, refused
 
-from capcheck import Case, Change
+from capcheck import Case, Change, Terms, Unknown
 from capcheck.testing import check
 from capcheck_llama_cpp.ollama import Ollama
 from capcheck_llama_cpp.ollama_names import tagged
@@ -30,6 +31,8 @@ def ollama(model: str = "llama3.1:8b", version: str | None = "0.12.6", **more: A
         ("gpt-oss:20b", "openai/gpt-oss-20b", "mxfp4_moe"),
         ("llama3:8b-instruct-fp16", "meta-llama/Meta-Llama-3-8B-Instruct", "fp16"),
         ("hf.co/unsloth/Qwen3-8B-GGUF:Q5_K_M", "unsloth/Qwen3-8B-GGUF", "q5_k_m"),
+        ("hf.co/unsloth/Qwen3-8B-GGUF:latest", "unsloth/Qwen3-8B-GGUF", "q4_k_m"),
+        ("llama3.1:8b-instruct", "meta-llama/Llama-3.1-8B-Instruct", "q4_k_m"),
     ],
 )
 def test_tags(tag: str, model: str, kind: str) -> None:
@@ -65,9 +68,9 @@ def test_small_devices_get_a_small_context() -> None:
 
 def test_slots_by_release() -> None:
     found = {
-        one: ollama(version=one).plan.max_sequences.get() for one in ("0.5.4", "0.9.0", "0.12.6")
+        one: ollama(version=one).plan.max_sequences.options for one in ("0.5.4", "0.9.0", "0.12.6")
     }
-    assert found == {"0.5.4": 4, "0.9.0": 2, "0.12.6": 1}
+    assert found == {"0.5.4": (4, 1), "0.9.0": (2, 1), "0.12.6": (1,)}
 
 
 def test_every_slot_has_num_ctx() -> None:
@@ -94,7 +97,7 @@ def test_a_cache_type_without_flash_attention() -> None:
 def test_what_does_not_fit_stays_on_the_host() -> None:
     case = ollama("llama3.1:70b", num_ctx=8192, on="nvidia/rtx-4090")
     ledger = case.ledger(case.terms())
-    assert ledger.lines[0].note.endswith("of 81 layers") and ledger.left - ledger.kv > 0
+    assert ledger.lines[0].name.endswith(" of 81 layers)") and ledger.left - ledger.kv > 0
     forced = ollama("llama3.1:70b", num_ctx=8192, num_gpu=81, on="nvidia/rtx-4090")
     assert forced.ledger(forced.terms()).left < 0
 
@@ -145,3 +148,69 @@ def test_changes() -> None:
     slots = ENGINE.write(Change("max_sequences", 2), case.deployment)
     assert slots is not None and slots.path == ("engine", "env", "OLLAMA_NUM_PARALLEL")
     assert ENGINE.write(Change("tensor", 2), case.deployment) is None
+
+
+@pytest.mark.parametrize(
+    "tag", ["llama3.1:8b-instruct-q99_X", "llama3.1:8b-nvfp4", "hf.co/unsloth/Qwen3-8B-GGUF:Q9_9"]
+)
+def test_file_types_that_are_not_known(tag: str) -> None:
+    found = tagged(tag)
+    assert found is not None and found.type is None
+    precision = ENGINE.precision(ollama(tag).deployment)
+    assert precision is not None and precision.unknown
+    with pytest.raises(Unknown) as lost:
+        ollama(tag).estimate("weights_bytes")
+    assert "no file type that is known" in lost.value.why
+
+
+def test_a_file_type_that_is_stated_beside_an_unknown_tag() -> None:
+    case = case_of("llama3.1:8b-instruct-q99_X", "q4_k_m", version="0.12.6", engine="ollama")
+    assert mib(case, "weights_bytes") > 4000
+
+
+@pytest.mark.parametrize(("slots", "tokens"), [("-3", "1e9"), ("4.0", "32k"), ("x", "-1")])
+def test_numbers_that_ollama_does_not_read(slots: str, tokens: str) -> None:
+    env = {"OLLAMA_NUM_PARALLEL": slots, "OLLAMA_CONTEXT_LENGTH": tokens}
+    case = ollama(env=env)
+    assert case.plan.max_sequences.get() == 1 and case.plan.max_request_tokens.get() == 4096
+    assert mib(case, "kv_cache_bytes") == 512.0
+    assert [one.split()[0] for one in refused(case, "options/conflict")] == list(env)
+    assert all(one.doubt for one in case.supports("options/conflict"))
+
+
+def test_numbers_that_ollama_reads() -> None:
+    case = ollama(env={"OLLAMA_NUM_PARALLEL": ' "2" ', "OLLAMA_CONTEXT_LENGTH": "8192"})
+    assert case.plan.max_sequences.get() == 2 and case.plan.max_request_tokens.get() == 8192
+    assert refused(case, "options/conflict") == []
+
+
+@pytest.mark.parametrize("option", ["num_ctx", "num_batch"])
+def test_parameters_below_zero(option: str) -> None:
+    with pytest.raises(Unknown) as lost:
+        ollama(**{option: -5}).ledger(ollama(**{option: -5}).terms())
+    assert f"{option} is below" in lost.value.why
+
+
+def left_at_worst(case: Case) -> float:
+    def left(t: Terms) -> float:
+        ledger = case.ledger(t)
+        return ledger.left - (ledger.pool or 0.0)
+
+    return case.spread_of(left, "left").band.low
+
+
+def test_slots_that_do_not_fit_are_not_taken() -> None:
+    case = ollama("qwen3:30b-a3b-q4_K_M", version="0.9.0", num_ctx=40960)
+    assert case.plan.extra["ctx_size"].get() == 40960  # one slot's
+    assert "else 1, which is what is judged" in case.plan.max_sequences.origin.why
+    assert left_at_worst(case) >= 0
+
+
+def test_the_arithmetic_tells_what_is_on_the_host() -> None:
+    case = ollama("qwen3:30b-a3b-q8_0", version="0.9.0", num_ctx=8192)
+    names = [line.name for line in case.ledger(case.terms()).lines]
+    assert re.fullmatch(r"weights \(\d+ of 49 layers\)", names[0])  # whole layers, not experts
+    assert left_at_worst(case) >= 0
+    forced = ollama("qwen3:30b-a3b-q8_0", version="0.9.0", num_ctx=8192, num_gpu=49)
+    assert forced.ledger(forced.terms()).lines[0].name == "weights"
+    assert left_at_worst(forced) < 0

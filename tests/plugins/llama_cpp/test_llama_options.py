@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from llama_kit import LLAMA_3, case_of
 
 from capcheck_llama_cpp.reading import variables
 from capcheck_llama_cpp.table import OLLAMA, TABLE
@@ -95,3 +96,32 @@ def test_fields_of_go() -> None:
     model, found = parameters(source)
     assert model.name == "model" and model.shape["positional"]
     assert (found.name, found.shape) == ("num_ctx", {"type": "int"})
+
+
+@pytest.mark.parametrize(
+    ("written", "option"),
+    [
+        ("c", "ctx_size"), ("ngl", "gpu_layers"), ("fa", "flash_attn"), ("hf", "hf_repo"),
+        ("m", "model"), ("t", "threads"), ("b", "batch_size"), ("ub", "ubatch_size"),
+        ("np", "parallel"), ("sm", "split_mode"), ("ts", "tensor_split"), ("mg", "main_gpu"),
+        ("ctk", "cache_type_k"), ("ctv", "cache_type_v"), ("ot", "override_tensor"),
+        ("cb", "cont_batching"), ("nkvo", "no_kv_offload"), ("ncmoe", "n_cpu_moe"),
+        ("cmoe", "cpu_moe"), ("md", "model_draft"), ("ngld", "gpu_layers_draft"), ("a", "alias"),
+    ],
+)  # fmt: skip
+def test_short_names_without_their_dash(written: str, option: str) -> None:
+    standing = TABLE.resolve(written, (6500,))
+    assert standing.option is not None and standing.option.name == option
+    assert TABLE.resolve(f"--{written}", (6500,)).verdict == "unknown"
+
+
+def test_names_that_are_neither() -> None:
+    assert TABLE.resolve("xyz", (6500,)).verdict == "unknown"
+    assert TABLE.resolve("fit", (9000,)).matched == "fit"  # a long name goes before a short one
+    assert TABLE.resolve("hf", (2824,)).verdict == "not yet"
+
+
+def test_short_names_are_read() -> None:
+    plan = case_of(LLAMA_3, "q4_k_m", version="b6500", c=8192, ngl=16, ub=256, nkvo=True).plan
+    assert plan.extra["ctx_size"].get() == 8192 and plan.extra["gpu_layers"].get() == 16
+    assert plan.max_step_tokens.get() == 256 and plan.extra["kv_offload"].get() is False

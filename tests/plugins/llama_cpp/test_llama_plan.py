@@ -56,8 +56,7 @@ def test_layers_by_build() -> None:
     assert "on the host" in lost.value.why
     assert mib(case_of(LLAMA_3, "q4_k_m", version="b6800"), "weights_bytes") > 4000
     some = case_of(LLAMA_3, "q4_k_m", version="b5000", n_gpu_layers=16)
-    line = next(one for one in some.ledger(some.terms()).lines if one.name == "weights")
-    assert line.note == "16 of 33 layers"
+    assert some.ledger(some.terms()).lines[0].name == "weights (16 of 33 layers)"
     assert mib(some, "kv_cache_bytes") == 256.0  # half of 4,096 cells
 
 
@@ -82,10 +81,10 @@ def test_devices_that_take_part() -> None:
 def test_fit_leaves_experts_and_then_layers_to_the_host() -> None:
     mixture = case_of("Qwen/Qwen3-30B-A3B", "q4_k_m", on="nvidia/rtx-4080", ctx_size=32768)
     ledger = mixture.ledger(mixture.terms())
-    assert "on the host" in ledger.lines[0].note and ledger.kv == 3 * 2**30
+    assert "on the host" in ledger.lines[0].name and ledger.kv == 3 * 2**30
     assert ledger.left - ledger.kv >= 2**30  # fit-target
     dense = case_of("meta-llama/Llama-3.1-70B-Instruct", "q4_k_m", ctx_size=8192)
-    assert "of 81 layers" in dense.ledger(dense.terms()).lines[0].note
+    assert "of 81 layers" in dense.ledger(dense.terms()).lines[0].name
     asked = case_of("meta-llama/Llama-3.1-70B-Instruct", "q4_k_m", ctx_size=8192, n_gpu_layers=99)
     assert asked.ledger(asked.terms()).left < 0  # what is asked for is not moved
 
