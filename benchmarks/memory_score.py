@@ -144,7 +144,8 @@ def _measured(row: Mapping[str, Any]) -> Mapping[str, Any]:
     ]
     if len(devices) < 2:
         return measured
-    return {**measured, **max(devices, key=lambda device: sum(device.values()))}
+    fullest = max(devices, key=lambda device: sum(device.values()))
+    return {**measured, **fullest}
 
 
 def _compared(cases: Sequence[Case], row: Mapping[str, Any]) -> Iterator[tuple[str, Compared]]:
