@@ -15,14 +15,24 @@ from capcheck.guard import RAISED
 from capcheck.judge import RANK, judge, worst_of
 from capcheck.knobs import COST, COSTS, Cost, candidates
 from capcheck.quantity import Verdict
+from capcheck.values import Unknown
 
 SHOWN: Mapping[Cost, int] = {"configuration": 2, "lossy": 1, "devices": 1}
 SKIPPED = Standing("skip", 1)
 MOST_STEPS = 12  # beyond the least change that passes, when that makes something worse
+MOST_DEVICES = 16  # of one server that a remedy asks for, or twice what it has
 MOST_TRIES = 64  # changed cases that one finding may cost
 
 Standings = Mapping[str, Standing]
 Changes = tuple[Change, ...]
+
+
+def _is_out_of_reach(changed: Case, before: Case) -> bool:
+    """Whether the changed server takes more devices than anybody would give it instead."""
+    try:
+        return changed.plan.devices > max(MOST_DEVICES, 2 * before.plan.devices)
+    except Unknown:
+        return False
 
 
 class Remedy(NamedTuple):
@@ -194,6 +204,8 @@ class _Search:
         for index in range(len(self.trials.cases)):
             tried = self.trials.tried(index, changes)
             if tried is None or self.trials.is_worse(index, changes, tried.case, self.rule.id):
+                return None
+            if _is_out_of_reach(tried.case, self.trials.cases[index]):
                 return None
         first = self.trials.tried(0, changes)
         if first is None:
