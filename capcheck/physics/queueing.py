@@ -41,8 +41,9 @@ def prompt_wait(load: float, seconds: float, variation: float, most: float) -> W
     raw = load * seconds * (1.0 + max(variation, 0.0)) / 2.0
     if raw <= 0:  # too small for a float
         return NO_WAIT
-    # harmonic sum of the stationary wait and the bound: finite at a load of 1
-    mean = raw / ((1.0 - load) + raw / most)
+    # harmonic sum of the stationary wait and the bound: the bound at a load of 1
+    rate = (1.0 - load) / raw + 1.0 / most
+    mean = 1.0 / rate if rate > 0 else most
     return Wait(mean, min(_median_of(mean, load), mean))
 
 

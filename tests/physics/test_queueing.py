@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from capcheck.physics.queueing import (
@@ -63,6 +63,7 @@ def test_nobody_waits_for_nothing() -> None:
 
 
 @given(st.floats(0, 2), seconds, st.floats(0, 9), seconds, shares, st.floats(0, 1e4))
+@example(1.0, 5e-324, 1.0, 2.0, 0.0, 0.0)
 def test_waits_are_finite_and_never_negative(
     load: float, each: float, variation: float, most: float, share: float, count: float
 ) -> None:
