@@ -34,6 +34,7 @@ ASSUMABLE: Mapping[str, FieldPath] = {
 STANDARD_INPUT = "<stdin>"
 INCLUDED = "included by another file"
 FEW_TEMPLATES = 2
+WHAT_IS_READ = "`capcheck list formats` prints what is read"
 HEADER, UNCLAIMED, UNREADABLE = "capcheck/header", "capcheck/unclaimed", "spec/unreadable"
 
 
@@ -143,7 +144,7 @@ class Intake:
         if explicit and not self.skip_unclaimed:
             empty = not self._library.documents(name)
             what = "the file is empty" if empty else "no format reads this file as a deployment"
-            self._problems.append(Problem(UNCLAIMED, what, Place(name)))
+            self._problems.append(Problem(UNCLAIMED, what, Place(name), WHAT_IS_READ))
 
     # documents
 
