@@ -29,7 +29,11 @@ Changes = tuple[Change, ...]
 
 def _is_out_of_reach(changed: Case, before: Case) -> bool:
     """Whether the changed server takes more devices than anybody would give it instead."""
+    had, nodes = (before.deployment.count("hardware", one) for one in ("count", "nodes"))
+    has = changed.deployment.count("hardware", "count")
     try:
+        if had and has and nodes and nodes.get() > 1 and has.get() > had.get():
+            return True  # its nodes are as large as they are: more devices are more nodes
         return changed.plan.devices > max(MOST_DEVICES, 2 * before.plan.devices)
     except Unknown:
         return False
