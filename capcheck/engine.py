@@ -28,9 +28,8 @@ class Release(NamedTuple):
     known: bool = True
     why: str = ""  # why it is not known
     foreign: bool = False  # somebody else's build: what it refuses is not known either
-    among: tuple[Version, Version] | None = (
-        None  # unknown: from the first up to, without the second
-    )
+    # of an unknown release: it is one from the first on, before the second
+    among: tuple[Version, Version] | None = None
 
 
 class MemoryPolicy(NamedTuple):
