@@ -26,6 +26,7 @@ from capcheck.physics.server import Limits, Server, Traffic
 from capcheck.physics.work import Layout, Machine, Storage, Work, work_of
 from capcheck.terms import TermBook, Terms
 from capcheck.testing import plugins
+from capcheck_serving import capcheck_terms
 from capcheck_serving.constants import Packing, compute_of, load_constants, step_constants
 
 RANGED_SHARE = 0.9  # mean of the drawn lengths over the nominal one
@@ -123,12 +124,12 @@ class Replay:
     """Predicts measurements with the catalogue's models and parts and the shipped terms."""
 
     def __init__(self, terms: Path | None = None) -> None:
-        """`terms` replaces the load model's shipped constants."""
+        """`terms` are read after the load model's shipped constants, and win."""
         loaded = plugins(("capcheck_models", "capcheck_nvidia"))
         self.catalogue = Catalogue(loaded.shelves())
         self.models = loaded.models()
-        shipped = terms or Path(step_constants.__code__.co_filename).with_name("terms.jsonl")
-        self.book = TermBook([(shipped, "capcheck_serving")])
+        more = (terms,) if terms is not None else ()
+        self.book = TermBook([(file, "capcheck_serving") for file in (*capcheck_terms(), *more)])
         self._architectures: dict[str, Architecture] = {}
         self._parts: dict[str, Accelerator] = {}
         self._works: dict[tuple[object, ...], Work] = {}

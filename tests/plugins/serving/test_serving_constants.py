@@ -14,8 +14,8 @@ from capcheck.physics.step import StepConstants
 from capcheck.terms import TermBook, Terms, term_of
 from capcheck_serving.constants import Packing, compute_of, load_constants, step_constants
 
-FILE = Path(constants.__file__).with_name("terms.jsonl")
-RECORDS = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
+FILES = sorted(Path(constants.__file__).parent.glob("*_terms.jsonl"))
+RECORDS = [json.loads(line) for file in FILES for line in file.read_text("utf-8").splitlines()]
 FIELDS = (*StepConstants._fields, *LoadConstants._fields)
 SHARES = ("efficiency", "utilization")
 H100 = {
@@ -33,7 +33,7 @@ MEASURED = [
 
 
 def terms(facts: dict[str, Any]) -> Terms:
-    return Terms(TermBook([(FILE, "capcheck_serving")]), facts)
+    return Terms(TermBook([(file, "capcheck_serving") for file in FILES]), facts)
 
 
 def step_of(facts: dict[str, Any], packing: Packing | None = None) -> StepConstants:
