@@ -18,6 +18,6 @@ def capcheck_estimates() -> Iterable[Estimate]:
 
 @hookimpl
 def capcheck_terms() -> tuple[Path, ...]:
-    """Constants of the step and the load, of percentiles, and of what was measured over predicted."""
+    """Constants of the step, the load and percentiles; what was measured over predicted."""
     here = Path(__file__).parent
     return tuple(here / f"{part}_terms.jsonl" for part in ("step", "load", "tail", "residual"))
