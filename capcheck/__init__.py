@@ -11,13 +11,15 @@ TYPE_CHECKING = False  # as typing's, which takes as long to import as all else 
 __version__ = "0.1.0"
 API_VERSION = 1
 PUBLIC_MODULES = (
-    "architecture", "deployment", "embedded", "findings", "gguf_header", "hardware", "launch",
-    "measure", "objectives", "option_file", "option_reader", "options", "packing", "physics",
-    "printable", "quantity", "quantization", "report", "source", "terms", "testing",
-    "unrendered", "values", "words", "workload",
+    "accounts", "architecture", "curves", "deployment", "embedded", "findings", "gguf_header",
+    "hardware", "launch", "measure", "objectives", "option_file", "option_reader", "options",
+    "packing", "physics", "printable", "quantity", "quantization", "report", "source", "terms",
+    "testing", "unrendered", "values", "words", "workload",
 )  # fmt: skip
 
 _HOMES = {
+    "accounts": ("Account", "Share"),
+    "curves": ("Point", "curve"),
     "hookspecs": ("hookimpl",),
     "architecture": (
         "Architecture", "Cache", "Layer", "Mixer", "Part", "Rope", "Tensor", "Vision",
@@ -51,6 +53,8 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 if TYPE_CHECKING:
     from typing import Any
 
+    from capcheck.accounts import Account as Account
+    from capcheck.accounts import Share as Share
     from capcheck.architecture import Architecture as Architecture
     from capcheck.architecture import Cache as Cache
     from capcheck.architecture import Layer as Layer
@@ -68,6 +72,8 @@ if TYPE_CHECKING:
     from capcheck.catalogue import CatalogueError as CatalogueError
     from capcheck.catalogue import Match as Match
     from capcheck.catalogue import Shelf as Shelf
+    from capcheck.curves import Point as Point
+    from capcheck.curves import curve as curve
     from capcheck.deployment import ARGS as ARGS
     from capcheck.deployment import ENV as ENV
     from capcheck.deployment import Deployment as Deployment

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from capcheck.accounts import Accounting
 from capcheck.case_facts import facts_of
 from capcheck.changes import edited
 from capcheck.deployment import Deployment
@@ -62,6 +63,7 @@ class Estimate(NamedTuple):
     compute: Callable[[Case, Terms], float]
     basis: str = ""
     least: float | None = None  # what the quantity cannot be below: its band neither
+    account: Accounting | None = None  # what it is made of
 
 
 def estimate(
@@ -245,11 +247,8 @@ class Case:
 
     def estimate(self, name: str) -> Band:
         """A shared estimate with its band, in its unit. Raises Unknown."""
-        band = self.spread(name).band
-        made = self.workshop.estimates[name]
-        if made.least is None:
-            return band
-        return Band(*(max(made.least, side) for side in band))
+        band, least = self.spread(name).band, self.workshop.estimates[name].least
+        return band if least is None else Band(*(max(least, side) for side in band))
 
     def supports(self, rule: str) -> tuple[Support, ...]:
         """What the engine and the platform decide about legality for one rule."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from capcheck.deployment import Deployment, FieldPath
@@ -15,21 +16,38 @@ if TYPE_CHECKING:
     from capcheck.case import Case
 
 COUNT: FieldPath = ("hardware", "count")
+REPLICAS: FieldPath = ("replicas",)
+IN_FLIGHT: FieldPath = ("workload", "concurrency")
 SPREADING = frozenset({"tensor", "pipeline"})  # they may take more devices than there are
 
 
 def edit_of(engine: Engine, change: Change, deployment: Deployment) -> Edit | None:
     """A change in the user's words: the engine's options, or the hardware that is declared."""
     if change.field == "devices":
-        return _counted(deployment, change.to)
+        return _set(deployment, COUNT, change.to)
+    if change.field == "replicas":
+        return _set(deployment, REPLICAS, change.to)
     return engine.write(change, deployment)
 
 
-def _counted(deployment: Deployment, count: int) -> Edit:
-    """So many devices, under the name that they are counted with: `nvidia.com/gpu: 2`."""
-    have = deployment.fields.get(COUNT)
+def _set(deployment: Deployment, path: FieldPath, count: int) -> Edit:
+    """A number under the name that it is written with: `nvidia.com/gpu: 2`."""
+    have = deployment.fields.get(path)
     word = have.origin.word if have is not None and have.origin.kind == "written" else ""
-    return Edit(COUNT, str(count), f"{word or COUNT[-1]}: {count}")
+    return Edit(path, str(count), f"{word or path[-1]}: {count}")
+
+
+def _shared(deployment: Deployment, many: int) -> Edit | None:
+    """Requests in flight on each of so many replicas, when they share what is declared now.
+
+    None where no concurrency is declared: a rate is the whole deployment's already.
+    """
+    flight = deployment.number(*IN_FLIGHT)
+    have = deployment.count(*REPLICAS)
+    if flight is None or not flight.known or (have is not None and not have.known):
+        return None
+    in_all = flight.get() * (max(1, have.get()) if have is not None else 1)
+    return _set(deployment, IN_FLIGHT, max(1, math.ceil(in_all / many)))
 
 
 def applied(deployment: Deployment, edit: Edit) -> Deployment:
@@ -45,7 +63,8 @@ def applied(deployment: Deployment, edit: Edit) -> Deployment:
 def edited(case: Case, changes: Iterable[Change]) -> tuple[Deployment, tuple[Edit, ...]] | None:
     """The deployment with all changes, and the edits that make it; None when one has no words.
 
-    Parallel sizes that take more devices than are declared take them: that is an edit, too.
+    Parallel sizes that take more devices than are declared take them: that is an edit, too. More
+    replicas share the requests in flight.
     """
     deployment = case.deployment
     edits = []
@@ -54,8 +73,10 @@ def edited(case: Case, changes: Iterable[Change]) -> tuple[Deployment, tuple[Edi
         edit = edit_of(case.engine, change, deployment)
         if edit is None:
             return None
-        edits.append(edit)
-        deployment = applied(deployment, edit)
+        share = _shared(deployment, change.to) if change.field == "replicas" else None
+        for one in filter(None, (edit, share)):
+            edits.append(one)
+            deployment = applied(deployment, one)
         spreads |= change.field in SPREADING
     more = _more_devices(case, deployment) if spreads else None
     if more is not None:
@@ -78,4 +99,4 @@ def _more_devices(case: Case, deployment: Deployment) -> Edit | None:
         return None
     if needed <= count.get():
         return None
-    return _counted(deployment, needed)
+    return _set(deployment, COUNT, needed)

@@ -59,6 +59,7 @@ class Plan(NamedTuple):
     draft: Value[str] | None  # a draft model's name, or "mtp"; None: no speculation
     draft_tokens: Value[int] | None
     extra: Mapping[str, Value[Any]]  # what only this engine has
+    poll_steps: Value[int] | None = None  # steps between two looks for new requests; None: each
 
     @property
     def devices(self) -> int:

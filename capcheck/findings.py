@@ -145,8 +145,8 @@ def rule(
     `title` is one line, `why` and `fix` are paragraphs of its page, `fails` and `passes` are
     deployments (capcheck/v1 YAML) that are its first tests. `knobs` names what remedies may turn:
     max_request_tokens, max_sequences, max_step_tokens, memory_fraction, graphs, kv_dtype, tensor,
-    pipeline, devices. `of_plans` False: it asks for what only a deployment can have, as
-    evaluations; `capcheck fit` leaves it out.
+    pipeline, devices, more_sequences, more_step_tokens, smaller_tensor, replicas. `of_plans` False:
+    it asks for what only a deployment can have, as evaluations; `capcheck fit` leaves it out.
     """
 
     def make(check: Check) -> Rule:

@@ -5,24 +5,34 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from capcheck.case import Case
+from capcheck.engine import Change
 from capcheck.values import Value
 
-Cost = Literal["configuration", "lossy", "devices"]
+Cost = Literal["configuration", "lossy", "devices", "replicas"]
 
-COSTS: tuple[Cost, ...] = ("configuration", "lossy", "devices")  # the cheapest first
+COSTS: tuple[Cost, ...] = ("configuration", "lossy", "devices", "replicas")  # the cheapest first
 # The mildest first: sequences beyond those in flight cost nothing, more memory is a risk, a shorter
 # length refuses requests, smaller steps slow prefill and cap sequences as well.
 COST: dict[str, Cost] = {
     "max_sequences": "configuration", "memory_fraction": "configuration",
     "max_request_tokens": "configuration", "max_step_tokens": "configuration",
-    "graphs": "configuration", "kv_dtype": "lossy", "tensor": "devices",
-    "devices": "devices", "pipeline": "devices",
+    "graphs": "configuration", "more_sequences": "configuration",
+    "more_step_tokens": "configuration", "smaller_tensor": "configuration", "kv_dtype": "lossy",
+    "tensor": "devices", "devices": "devices", "pipeline": "devices", "replicas": "replicas",
 }  # fmt: skip
+# Knobs that turn a field of another name: upwards what others turn down, and the reverse.
+FIELD: dict[str, str] = {
+    "more_sequences": "max_sequences", "more_step_tokens": "max_step_tokens",
+    "smaller_tensor": "tensor",
+}  # fmt: skip
+ONE_BY_ONE = frozenset({"tensor", "devices", "pipeline", "smaller_tensor"})  # not monotone
 
 FRACTIONS = (0.9, 0.92, 0.95)
 DEVICE_COUNTS = (2, 4, 8, 16)
 MOST_RANKS = 64
 SHORTEST, PLANNED_SHORTEST, FEWEST_STEP_TOKENS = 1024, 256, 512
+MOST_SEQUENCES, MOST_STEP_TOKENS = 1024, 16_384
+TIMES_THE_REPLICAS = 128
 WIDE_KV = ("bf16", "fp16", "fp32")
 FIGURES = ((), ("max",), ("p999",), ("p99",), ("p95",), ("p90",), ("p50",), ("mean",))
 
@@ -61,9 +71,20 @@ def _floor(case: Case, field: str) -> int:
     return FEWEST_STEP_TOKENS
 
 
+def turned(case: Case, knob: str, value: Any) -> tuple[Change, ...]:
+    """The changes that a knob at a value stands for: a smaller layout gives its devices back."""
+    change = Change(FIELD.get(knob, knob), value)
+    count = case.deployment.count("hardware", "count")
+    if knob != "smaller_tensor" or count is None or not count.known:
+        return (change,)
+    return (change, Change("devices", max(1, count.get() * value // case.plan.tensor.get())))
+
+
 def candidates(case: Case, field: str) -> list[Any]:
     """Values to try, the least change first; [] when the field cannot be turned."""
     plan = case.plan
+    if field in FIELD or field == "replicas":
+        return _of_load(case, field)
     if field in ("max_request_tokens", "max_sequences", "max_step_tokens"):
         value: Value[int] = getattr(plan, field)
         return round_sizes(value.get(), _floor(case, field)) if value.known else []
@@ -77,6 +98,22 @@ def candidates(case: Case, field: str) -> list[Any]:
     if field == "graphs":
         return [False] if plan.graphs.either(False) else []
     return _more_devices(case, field)
+
+
+def _of_load(case: Case, field: str) -> list[Any]:
+    """Values of the knobs that a load is served with."""
+    if field == "replicas":
+        replicas = case.deployment.count("replicas")
+        have = max(1, replicas.either(0)) if replicas is not None else 1
+        known = replicas is None or replicas.known
+        return list(range(have + 1, TIMES_THE_REPLICAS * have + 1)) if known else []
+    value: Value[int] = getattr(case.plan, FIELD[field])
+    if not value.known or value.get() < 1:
+        return []
+    if field == "smaller_tensor":
+        return [value.get() // by for by in (2, 4, 8) if value.get() % by == 0]
+    most = MOST_SEQUENCES if field == "more_sequences" else MOST_STEP_TOKENS
+    return round_sizes(most + 1, value.get() + 1)[::-1]
 
 
 def _more_devices(case: Case, field: str) -> list[Any]:

@@ -13,11 +13,11 @@ from capcheck.engine import Change, Edit
 from capcheck.findings import Rule
 from capcheck.guard import RAISED
 from capcheck.judge import RANK, judge, worst_of
-from capcheck.knobs import COST, COSTS, Cost, candidates
+from capcheck.knobs import COST, COSTS, ONE_BY_ONE, Cost, candidates, turned
 from capcheck.quantity import Verdict
 from capcheck.values import Unknown
 
-SHOWN: Mapping[Cost, int] = {"configuration": 2, "lossy": 1, "devices": 1}
+SHOWN: Mapping[Cost, int] = {"configuration": 2, "lossy": 1, "devices": 1, "replicas": 1}
 SKIPPED = Standing("skip", 1)
 MOST_STEPS = 12  # beyond the least change that passes, when that makes something worse
 MOST_DEVICES = 16  # of one server that a remedy asks for, or twice what it has
@@ -44,6 +44,10 @@ class Remedy(NamedTuple):
 
     edits: tuple[Edit, ...]
     cost: Cost
+
+    def contains_any(self, others: Sequence[Remedy]) -> bool:
+        """Whether one of the others does the same with less."""
+        return any(set(one.edits) <= set(self.edits) for one in others)
 
     @property
     def words(self) -> str:
@@ -143,15 +147,16 @@ class _Search:
         """Single changes, a lossy one with what else it takes; pairs when nothing else passes."""
         knobs = [field for field in COST if field in self.rule.knobs]
         by_cost = {cost: [field for field in knobs if COST[field] == cost] for cost in COSTS}
-        found = False
+        found: list[Remedy] = []
         for cost in COSTS:
             alone = [remedy for field in by_cost[cost] if (remedy := self.least(field))]
             if not alone and cost == "lossy":
-                alone = list(self._pairs(by_cost["lossy"], by_cost["configuration"]))[:1]
-            found |= bool(alone)
+                pairs = self._pairs(by_cost["lossy"], by_cost["configuration"])
+                alone = [one for one in pairs if not one.contains_any(found)][:1]
+            found += alone
             yield from alone
         if not found:
-            for first, second in combinations(knobs, 2):
+            for first, second in combinations([one for one in knobs if one != "replicas"], 2):
                 yield from self._pairs([first], [second])
 
     def _pairs(self, firsts: Sequence[str], seconds: Sequence[str]) -> Iterator[Remedy]:
@@ -160,20 +165,23 @@ class _Search:
             values = candidates(self.trials.cases[0], first)
             for value in values[:1] if COST[first] == "devices" else values[-1:]:
                 for second in seconds:
-                    remedy = self.least(second, (Change(first, value),))
+                    fixed = turned(self.trials.cases[0], first, value)
+                    remedy = self.least(second, fixed, COST[first])
                     if remedy is not None:
                         yield remedy
 
-    def least(self, field: str, fixed: Changes = ()) -> Remedy | None:
+    def least(
+        self, field: str, fixed: Changes = (), fixed_cost: Cost = "configuration"
+    ) -> Remedy | None:
         """The least change of one field that passes and makes nothing worse.
 
         Configuration is monotone and bisected. More devices than it takes may break what fewer
         would not, so counts are tried one by one.
         """
-        values = candidates(self.trials.cases[0], field)
-        steps = [(*fixed, Change(field, value)) for value in values]
-        if COST[field] == "devices":
-            return next((made for step in steps if (made := self._remedy(step))), None)
+        case, cost = self.trials.cases[0], max(COST[field], fixed_cost, key=COSTS.index)
+        steps = [(*fixed, *turned(case, field, value)) for value in candidates(case, field)]
+        if field in ONE_BY_ONE:
+            return next((made for step in steps if (made := self._remedy(step, cost))), None)
         if not steps or not self.passes(steps[-1]):
             return None
         low, high = 0, len(steps) - 1
@@ -184,7 +192,7 @@ class _Search:
             else:
                 low = middle + 1
         further = steps[low : low + 1 + MOST_STEPS]
-        return next((made for step in further if (made := self._remedy(step))), None)
+        return next((made for step in further if (made := self._remedy(step, cost))), None)
 
     def passes(self, changes: Changes) -> bool:
         """Whether the rule itself passes on every alternative."""
@@ -201,7 +209,7 @@ class _Search:
             return "fail"
         return worst_of([one.verdict for one in results])
 
-    def _remedy(self, changes: Changes) -> Remedy | None:
+    def _remedy(self, changes: Changes, cost: Cost) -> Remedy | None:
         """The change, once it is verified in full."""
         if not self.passes(changes):
             return None
@@ -214,5 +222,4 @@ class _Search:
         first = self.trials.tried(0, changes)
         if first is None:
             return None
-        cost = max((COST[change.field] for change in changes), key=COSTS.index)
         return Remedy(first.edits, cost)

@@ -42,6 +42,7 @@ class Term(NamedTuple):
     group: str = ""  # terms of one group move together
     kind: Kind = "value"
     owner: str = ""
+    sources: int = 0  # that the cases come from, where they were counted
 
 
 class TermError(Exception):
@@ -71,7 +72,8 @@ def term_of(record: Mapping[str, Any], owner: str) -> Term:
     kind = record.get("kind", "value")
     if kind not in get_args(Kind):
         raise TermError(f"{owner}: {name}: {kind!r} is no kind of term")
-    return Term(name, when, low, mid, high, *meta, str(record.get("group", "")), kind, owner)
+    group, sources = str(record.get("group", "")), int(record.get("sources", 0))
+    return Term(name, when, low, mid, high, *meta, group, kind, owner, sources)
 
 
 def _refuse(owner: str, message: str) -> None:

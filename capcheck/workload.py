@@ -81,6 +81,12 @@ def share(deployment: Deployment, name: str) -> float:
     return found.get(name) if found is not None else 0.0
 
 
+def burstiness(deployment: Deployment) -> float:
+    """Shape of the gaps between requests; 1 when not declared: at random. Raises Unknown."""
+    found = deployment.number("workload", "burstiness")
+    return _positive(found).get("burstiness") if found is not None else 1.0
+
+
 class Objective(NamedTuple):
     """One objective: a figure of a latency and what it must stay below, in seconds."""
 

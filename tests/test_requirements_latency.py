@@ -130,3 +130,29 @@ def test_every_deployment_with_traffic_tells_what_binds() -> None:
     assert deployment.binding == "bandwidth"
     shares = [deployment.estimates[f"{name}_share"].band.mid for name in ("bandwidth", "compute")]
     assert shares[0] > shares[1] > 0
+
+
+# how far from an objective, and what would meet it
+
+
+@pytest.mark.parametrize("concurrency", [64, 120])
+def test_a_missed_objective_tells_the_load_that_meets_it(concurrency: int) -> None:
+    goal = (tpot_of(16) + tpot_of(17)) / 2
+    text = spec(
+        "meta-llama/Llama-3.1-70B-Instruct", "nvidia/h100-sxm5-80gb", 4, args=CHAT_ARGS,
+        version="0.11.0", workload=CHAT % concurrency,
+        more=f"objectives: {{tpot: {{p50: {goal * 1000:.4f}ms}}}}\n",
+    )  # fmt: skip
+    _, found = checked(text)
+    assert "up to 16 concurrent requests" in found["decode/tpot"].arithmetic
+    assert "weights" in found["decode/tpot"].arithmetic
+
+
+def test_a_layout_across_nodes_tells_its_cost() -> None:
+    args = "tensor_parallel_size: 16, max_model_len: 8192"
+    text = spec(
+        "meta-llama/Llama-3.1-405B-Instruct", "nvidia/h100-sxm5-80gb", 8, args=args,
+        version="0.11.0", workload=CHAT % 8,
+    ).replace("count: 8", "count: 8, nodes: 2")  # fmt: skip
+    _, found = checked(text)
+    assert "of a decode step" in found["sharding/crosses-domain"].arithmetic

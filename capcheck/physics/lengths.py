@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 EXTREME = 8.0  # normal scores beyond this carry no weight
 SQRT_TWO = math.sqrt(2.0)
+NINE_IN_TEN = 2.0 * 1.645  # normal scores between the 5th and the 95th percentile
 
 
 class LengthsError(ValueError):
@@ -164,11 +165,15 @@ def fit(declared: Mapping[str, float], assumed_sigma: float) -> Lengths:
     """The distribution of declared figures: mean, percentiles (`p50`, `p95`, `p99`...), max.
 
     Two percentiles or more fix the shape; a mean beside them settles the tail above the last.
-    With one figure the spread is `assumed_sigma`, a standard deviation of ln(length).
+    With one figure the spread is `assumed_sigma`, a standard deviation of ln(length), or what
+    nine in ten between a declared minimum and maximum make of it, where that is less.
     Raises LengthsError when the figures contradict each other or only a maximum is given.
     """
     longest = declared.get("max", math.inf)
     mean = declared.get("mean")
+    least = declared.get("min", 0.0)
+    if 0 < least < longest < math.inf:
+        assumed_sigma = min(assumed_sigma, math.log(longest / least) / NINE_IN_TEN)
     points = sorted(
         (float(key[1:]) / _scale(key), value)
         for key, value in declared.items()

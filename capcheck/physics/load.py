@@ -9,15 +9,24 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple
 
+from capcheck.physics.balance import Balance
+from capcheck.physics.batching import closed_rhythm, open_rhythm
 from capcheck.physics.prompt import prompt_attention_seconds, prompt_products_seconds
-from capcheck.physics.queueing import Wait, burst_wait, opening_queue, prompt_wait, slot_wait
-from capcheck.physics.server import Balance, Limit, Server, Traffic, admitted
+from capcheck.physics.queueing import NO_WAIT, Wait, growing_wait
+from capcheck.physics.rhythm import Rhythm
+from capcheck.physics.server import Limit, Server, Traffic, admitted, places
 from capcheck.physics.step import StepConstants, StepParts, decode_step
+from capcheck.physics.waits import (
+    Full,
+    front_end_rate,
+    fullest,
+    opening_waits,
+    preemption_of,
+    prompts_together,
+    slots_at_rate,
+)
 
 Binding = Literal["memory capacity", "bandwidth", "compute", "interconnect", "fixed cost"]
-
-BISECTIONS = 50
-NEAR_FULL = 0.995  # load at which a stationary wait is read when the demand exceeds the capacity
 
 
 class Burst(NamedTuple):
@@ -45,31 +54,23 @@ class LoadState(NamedTuple):
     saturation: float  # demand over what the server admits or completes
     saturated: bool
     parts: StepParts  # of a decode step, before speculation and prompts
-
-
-class _Loop(NamedTuple):
-    """A closed loop's requests, and the wait for a slot."""
-
-    concurrency: float  # of the replica
-    running: float  # on each rank
-    queue: float  # seconds
+    queued: Wait  # for a slot, within the time to first token
+    ahead: Wait  # for the prompts of others, within the time to first token
+    preemption_probability: float = 0.0  # that running requests outgrow the KV cache
 
 
 class _Point(NamedTuple):
-    """A solved balance of one rank."""
+    """A solved rank and what its requests wait for besides."""
 
-    batch: float
+    rhythm: Rhythm
     running: float
     rate: float
-    wait: Wait  # for a slot, prompts ahead and bursts
+    queued: Wait  # for a slot
+    ahead: Wait  # for the prompts of a burst
     limited_by: Limit
     saturation: float
-
-
-def _front_end_rate(balance: Balance) -> float:
-    """Requests a second of one rank that a serial front end, shared by all, lets through."""
-    per_token = balance.server.load.front_end_seconds * balance.server.work.layout.data
-    return 1.0 / (per_token * balance.outputs) if per_token > 0 else math.inf
+    full_rate: float  # requests a second when as many run as can
+    preemption: float
 
 
 def closed_loop(
@@ -82,42 +83,40 @@ def closed_loop(
     if concurrency <= 0:
         raise ValueError("the concurrency must be positive")
     inflight = concurrency / server.work.layout.data
+    running, _ = places(server)
     most, limit = admitted(server, traffic)
-    running = min(inflight, most)
-    balance = Balance(server, traffic, running)
-    others = max(running - 1.0, 0.0) * balance.share
-    arrivals = max(running - 1.0, 0.0) * server.load.arrival_seconds
-    wave = server.load.wave_share * (others + arrivals) / 2.0
-    batch = balance.batch_of(running, wave)
-    served, front = balance.rate(batch), _front_end_rate(balance)
-    rate = min(served, front)
-    first = balance.first_token_seconds(batch, balance.prefill)
-    queue = max(0.0, inflight / rate - wave - first - balance.outputs * balance.tpot(batch))
-    variation = traffic.prompt_variation
-    ahead = prompt_wait(balance.prompt_load(batch), balance.share, variation, others)
-    wait = _opening(balance, _Loop(concurrency, running, queue), burst).plus(ahead)
-    limited: Limit = "front end" if served > front else (limit if inflight > most else "")
-    saturation = max(inflight / most, served / front)
-    wait = wait.plus(Wait(wave, wave))
-    return _state(balance, _Point(batch, running, rate, wait, limited, saturation))
-
-
-def _opening(balance: Balance, loop: _Loop, burst: Burst | None) -> Wait:
-    """The wait for a slot, and for the prompts of a burst at the start."""
-    if burst is None:
-        return Wait(loop.queue, loop.queue)
-    first = min(1.0, loop.concurrency / max(burst.prompts, 1.0))
-    load = balance.server.load
-    seconds = load.burst_factor * balance.share + load.arrival_seconds
-    opening = burst_wait(loop.running, seconds, first)
-    slots = min(1.0, loop.running * balance.server.work.layout.data / loop.concurrency)
-    return opening.plus(opening_queue(loop.queue, first, slots))
+    running = min(inflight, running)
+    balance = Balance(server, traffic)
+    way = server.load.admission_seconds if inflight <= running else None
+    rhythm = closed_rhythm(balance, running, way)
+    rounds = 0.0 if burst is None else burst.prompts / concurrency
+    together = prompts_together(balance, running, rhythm, rounds)
+    if together > 0:
+        rhythm = closed_rhythm(balance, running, way, together)
+    front = front_end_rate(balance)
+    rate = min(rhythm.rate, front)
+    queue = max(0.0, inflight / rate - running / rhythm.rate)
+    if way is None:  # who waits at least misses the step in progress
+        back = closed_rhythm(balance, running, server.load.admission_seconds)
+        queue = max(queue, back.first - rhythm.first)
+    share = running / inflight
+    queued, ahead = opening_waits(balance, rhythm, queue, share, running, rounds)
+    limited: Limit = limit if inflight > most else ""
+    if rhythm.rate > front:
+        limited = "front end"
+    full = max(fullest(server, traffic).rate, rate)
+    saturation = max(inflight / most, rhythm.rate / front)
+    preemption = preemption_of(server, inflight, arriving=False)
+    point = _Point(
+        rhythm, min(inflight, most), rate, queued, ahead, limited, saturation, full, preemption
+    )
+    return _state(balance, point)
 
 
 def open_loop(
     server: Server, traffic: Traffic, requests_per_second: float, horizon_seconds: float
 ) -> LoadState:
-    """The state when requests arrive at random at a rate on the replica.
+    """The state when requests arrive on the replica at a rate, at random or in bursts.
 
     Beyond the capacity the backlog grows: waits are means over `horizon_seconds` of that load.
     Raises ValueError unless rate and horizon are positive.
@@ -125,22 +124,43 @@ def open_loop(
     if requests_per_second <= 0 or horizon_seconds <= 0:
         raise ValueError("rate and horizon must be positive")
     offered = requests_per_second / server.work.layout.data
-    balance = Balance(server, traffic)
-    full = _fullest(server, traffic)
-    most, limit = full.running, full.limit
+    balance, full = Balance(server, traffic), fullest(server, traffic)
     saturation = offered / full.rate
+    if saturation < 1.0:
+        rhythm = open_rhythm(balance, offered, full.rhythm)
+        variation = 1.0 / traffic.burstiness + balance.variation
+        rhythm = rhythm.within(growing_wait(saturation, rhythm.prompt, variation, horizon_seconds))
+    else:
+        rhythm = full.rhythm
+    queued = slots_at_rate(balance, full, rhythm, saturation, horizon_seconds)
+    if saturation < 1.0:
+        rhythm, queued = _no_worse(rhythm, queued, full, balance, horizon_seconds)
+    decoding = balance.outputs * rhythm.tpot
     rate = min(offered, full.rate)
-    batch = _batch_at(balance, rate, full.batch)
-    running = min(most, rate * (balance.prefill + balance.outputs * balance.tpot(batch)))
-    service = balance.prefill + balance.outputs * balance.tpot(batch)
-    slots = slot_wait(min(saturation, NEAR_FULL), most, service)
-    ahead = prompt_wait(
-        rate * balance.share, balance.share, traffic.prompt_variation, most * balance.share
-    )
-    backlog = max(0.0, 1.0 - 1.0 / saturation) * horizon_seconds / 2.0
-    wait = Wait(slots.mean + ahead.mean + backlog, slots.median + ahead.median + backlog)
-    point = _Point(batch, running, rate, wait, limit if saturation > 1.0 else "", saturation)
+    inside = full.running
+    if saturation < 1.0:
+        first = max(rhythm.first - server.load.admission_seconds, 0.0)
+        inside = min(rate * (first + decoding), full.running)
+    limited: Limit = full.limit if saturation > 1.0 else ""
+    preemption = preemption_of(server, inside if saturation < 1.0 else math.inf, arriving=True)
+    point = _Point(
+        rhythm, inside, rate, queued, NO_WAIT, limited, saturation, full.rate,
+        preemption,
+    )  # fmt: skip
     return _state(balance, point)
+
+
+def _no_worse(
+    rhythm: Rhythm, queued: Wait, full: Full, balance: Balance, horizon: float
+) -> tuple[Rhythm, Wait]:
+    """A load below the capacity with waits no longer than those at the capacity."""
+    at_capacity = slots_at_rate(balance, full, full.rhythm, 1.0, horizon)
+    excess = max(0.0, rhythm.first + queued.mean - full.rhythm.first - at_capacity.mean)
+    left = max(0.0, queued.mean - excess)
+    excess -= queued.mean - left
+    ahead = max(0.0, rhythm.ahead - excess)
+    first = rhythm.first - rhythm.ahead + ahead
+    return rhythm._replace(first=first, ahead=ahead), Wait(left, min(queued.median, left))
 
 
 def ttft_of_prompt(
@@ -153,50 +173,22 @@ def ttft_of_prompt(
     return max(state.ttft_median_seconds + own * longer, balance.prefill_of(prompt_tokens))
 
 
-class _Full(NamedTuple):
-    """One rank that runs as many requests as it admits."""
-
-    running: float
-    batch: float
-    rate: float  # requests a second
-    limit: Limit
-
-
-def _fullest(server: Server, traffic: Traffic) -> _Full:
-    balance = Balance(server, traffic)
-    most, limit = admitted(server, traffic)
-    batch = balance.batch_of(most)
-    rate, front = balance.rate(batch), _front_end_rate(balance)
-    return _Full(most, batch, min(rate, front), "front end" if front < rate else limit)
-
-
-def _batch_at(balance: Balance, rate: float, fullest: float) -> float:
-    """The decode batch that completes `rate` requests a second, by bisection."""
-    low, high = 0.0, fullest
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2.0
-        if balance.rate(middle) < rate:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
 def _state(balance: Balance, point: _Point) -> LoadState:
-    batch, ranks = point.batch, balance.server.work.layout.data
+    rhythm, ranks = point.rhythm, balance.server.work.layout.data
     middle = balance.prefill_of(balance.traffic.median_prompt_tokens)
     compute, bandwidth = _utilizations(balance, point)
-    mean = balance.first_token_seconds(batch, balance.prefill) + point.wait.mean
-    median = balance.first_token_seconds(batch, middle) + point.wait.median
+    median = rhythm.median
+    wait = point.queued.plus(point.ahead)
+    batch = min(rhythm.batch, point.rate * balance.outputs * rhythm.tpot)
     return LoadState(
         decode_batch=batch,
         running=point.running,
-        tpot_seconds=balance.tpot(batch),
+        tpot_seconds=rhythm.tpot,
         prefill_seconds=middle,
-        ttft_mean_seconds=mean,
-        ttft_median_seconds=median,
+        ttft_mean_seconds=max(rhythm.first + wait.mean, 0.0),
+        ttft_median_seconds=max(median + wait.median, 0.0),
         requests_per_second=point.rate * ranks,
-        most_requests_per_second=_fullest(balance.server, balance.traffic).rate * ranks,
+        most_requests_per_second=point.full_rate * ranks,
         output_tokens_per_second=point.rate * ranks * balance.outputs,
         compute_utilization=compute,
         bandwidth_utilization=bandwidth,
@@ -204,7 +196,10 @@ def _state(balance: Balance, point: _Point) -> LoadState:
         limited_by=point.limited_by,
         saturation=point.saturation,
         saturated=point.saturation > 1.0,
-        parts=balance.parts(batch),
+        parts=balance.parts(rhythm.batch),
+        queued=point.queued,
+        ahead=Wait(rhythm.ahead, rhythm.ahead).plus(point.ahead),
+        preemption_probability=point.preemption,
     )
 
 
@@ -220,11 +215,11 @@ def _utilizations(balance: Balance, point: _Point) -> tuple[float, float]:
     """Shares of the peak FLOP/s and of the peak bandwidth that the work done amounts to."""
     work, constants = balance.server.work, _ideal(balance.server.step)
     context, verified = balance.traffic.context_tokens, 1.0 + balance.proposed
-    ideal = decode_step(work, point.batch / balance.stages, context, constants, verified)
+    ideal = decode_step(work, point.rhythm.batch / balance.stages, context, constants, verified)
     prompts = balance.prompt
     prefill = prompt_products_seconds(work, prompts, constants)
     prefill += prompt_attention_seconds(work, prompts, constants)
-    steps = point.rate * balance.outputs / (balance.gain * max(point.batch, 1e-12))
+    steps = point.rate * balance.outputs / (balance.gain * max(point.rhythm.batch, 1e-12))
     compute = steps * ideal.compute + point.rate * prefill / balance.stages
     return min(compute, 1.0), min(steps * ideal.memory, 1.0)
 
@@ -233,10 +228,11 @@ def _binding(balance: Balance, point: _Point) -> Binding:
     """What would have to grow for the load to be served faster."""
     if point.limited_by == "kv cache":
         return "memory capacity"
-    parts = balance.parts(point.batch)
+    parts = balance.parts(point.rhythm.batch)
+    prompts = point.rhythm.tpot - balance.step(point.rhythm.batch) / balance.gain
     shares: dict[Binding, float] = {
         "bandwidth": parts.memory / balance.gain,
-        "compute": parts.compute / balance.gain + balance.interference(point.batch),
+        "compute": parts.compute / balance.gain + max(prompts, 0.0),
         "interconnect": parts.interconnect / balance.gain,
         "fixed cost": parts.fixed / balance.gain,
     }

@@ -48,6 +48,16 @@ def prompt_products_seconds(work: Work, tokens: float, constants: StepConstants)
     return dense / constants.dense_utilization + experts / constants.expert_utilization
 
 
+def pipelined_share(chunks: float, stages: float) -> float:
+    """Share of a prompt's time that a pipeline needs: (c + s - 1) / (c s).
+
+    c chunks of it are in flight over s stages of equal length; the first has to pass them all.
+    Huang et al., "GPipe: Efficient Training of Giant Neural Networks", 2019, the bubble.
+    """
+    chunks, stages = max(chunks, 1.0), max(stages, 1.0)
+    return (chunks + stages - 1.0) / (chunks * stages)
+
+
 def prompt_fixed_seconds(work: Work, constants: StepConstants) -> float:
     """Fixed cost of one prefill step."""
     return (

@@ -1,22 +1,16 @@
-"""A server's balance: what a decode batch costs, yields and sustains.
-
-Per data-parallel rank. A decode batch B yields B / (outputs x TPOT(B)) requests a second; while
-B decode, the prompts of others share their steps.
-"""
+"""A server and its traffic, as the load model takes them, and what a rank holds at once."""
 
 from __future__ import annotations
 
 import math
 from typing import Literal, NamedTuple
 
-from capcheck.physics.prompt import prefill_seconds, prefill_share_seconds
-from capcheck.physics.step import StepConstants, StepParts, decode_step
+from capcheck.physics.preemption import Room
+from capcheck.physics.step import StepConstants
 from capcheck.physics.work import Work
 
 Limit = Literal["", "kv cache", "max sequences", "step tokens", "front end"]
 
-ROUNDS = 64  # of the fixed point at most; it is still after a few
-STILL = 1e-7  # relative change
 MOST_RUNNING = 1e5  # requests in flight on one rank, where nothing else limits them
 
 
@@ -33,6 +27,7 @@ class LoadConstants(NamedTuple):
     burst_factor: float  # of the mean wait of a burst of prompts at the start
     arrival_seconds: float  # serial cost of each request of a burst or wave, before its prefill
     front_end_seconds: float  # of each output token in a serial front end; 0: none
+    prefill_first: float = 0.0  # 1: all prompts that wait are computed before the next decode step
 
 
 class Traffic(NamedTuple):
@@ -44,6 +39,8 @@ class Traffic(NamedTuple):
     median_prompt_tokens: float
     prompt_variation: float = 0.0  # squared coefficient of variation of the prompts
     prefix_hit_rate: float = 0.0  # share of the prompt that is cached
+    output_variation: float = 0.0  # squared coefficient of variation of the outputs
+    burstiness: float = 1.0  # 1 / that of the time between requests; 1: they come at random
 
 
 class Limits(NamedTuple):
@@ -53,6 +50,8 @@ class Limits(NamedTuple):
     max_sequences: float = math.inf
     step_tokens: float = math.inf  # token budget of a step
     chunk_tokens: float = math.inf  # largest prefill chunk, where smaller than the budget
+    chunks_at_once: float = 1.0  # of one prompt, that pipeline stages work on at the same time
+    room: Room | None = None  # where requests are admitted before they have all they will hold
 
 
 class Speculation(NamedTuple):
@@ -86,125 +85,34 @@ def tokens_per_step(proposed: float, acceptance: float) -> float:
     return (1.0 - float(acceptance ** (proposed + 1.0))) / (1.0 - acceptance)
 
 
-def admitted(server: Server, traffic: Traffic) -> tuple[float, Limit]:
-    """The most requests that one rank runs at once, and what limits them.
+def places(server: Server) -> tuple[float, Limit]:
+    """The most requests that one rank holds at once, and what limits them: cache or sequences.
 
-    The KV cache, the most sequences, or a step's token budget, which decodes and the prompts
-    that keep up with them must share. At least one: an engine that starts runs a request.
+    At least one: an engine that starts runs a request.
     """
-    limits, speculation = server.limits, server.speculation
-    proposed = max(speculation.proposed, 0.0) if speculation else 0.0
-    gain = tokens_per_step(proposed, speculation.acceptance) if speculation else 1.0
-    new = traffic.prompt_tokens * (1.0 - min(max(traffic.prefix_hit_rate, 0.0), 1.0))
-    prompts = gain * new / max(traffic.output_tokens, 1.0)
-    budget = server.work.layout.pipeline * limits.step_tokens / (1.0 + proposed + prompts)
     found: list[tuple[float, Limit]] = [
-        (limits.cache_requests, "kv cache"),
-        (limits.max_sequences, "max sequences"),
-        (budget, "step tokens"),
+        (server.limits.cache_requests, "kv cache"),
+        (server.limits.max_sequences, "max sequences"),
         (MOST_RUNNING, ""),
     ]
     most, limit = min(found, key=lambda pair: pair[0])
     return max(most, 1.0), limit
 
 
-class Balance:
-    """A server and its traffic, solved for the decode batch of one rank."""
+def admitted(server: Server, traffic: Traffic) -> tuple[float, Limit]:
+    """The most requests that one rank runs at once, and what limits them.
 
-    def __init__(self, server: Server, traffic: Traffic, running: float | None = None) -> None:
-        """`running` requests of a closed loop; None: requests arrive at random."""
-        self.server = server
-        self.traffic = traffic
-        self.neighbours = None if running is None else max(running - 1.0, 0.0)
-        self.stages = float(server.work.layout.pipeline)
-        self.outputs = max(traffic.output_tokens, 1.0)
-        self.chunk = max(1.0, min(server.limits.step_tokens, server.limits.chunk_tokens))
-        speculation = server.speculation
-        self.proposed = max(speculation.proposed, 0.0) if speculation else 0.0
-        accepted = speculation.acceptance if speculation else 0.0
-        self.gain = tokens_per_step(self.proposed, accepted)
-        self.prompt, cached = self._uncached(traffic.prompt_tokens)
-        work, step = server.work, server.step
-        self.prefill = prefill_seconds(work, self.prompt, step, self.chunk, cached)
-        self.share = prefill_share_seconds(work, self.prompt, step, self.chunk, cached)
-        self.share /= self.stages
-
-    def _uncached(self, prompt: float) -> tuple[float, float]:
-        hit = min(max(self.traffic.prefix_hit_rate, 0.0), 1.0)
-        return prompt * (1.0 - hit), prompt * hit
-
-    def prefill_of(self, prompt_tokens: float) -> float:
-        """Seconds of a prompt alone, its cached prefix left out."""
-        new, cached = self._uncached(prompt_tokens)
-        return prefill_seconds(self.server.work, new, self.server.step, self.chunk, cached)
-
-    def parts(self, batch: float) -> StepParts:
-        """One step of a pipeline stage's share of the batch."""
-        small = max(batch / self.stages, 1.0)  # who looks is in it
-        context, step = self.traffic.context_tokens, self.server.step
-        return decode_step(self.server.work, small, context, step, 1.0 + self.proposed)
-
-    def draft_seconds(self, batch: float) -> float:
-        """Proposing the tokens of a step."""
-        speculation = self.server.speculation
-        if speculation is None or speculation.draft is None or not self.proposed:
-            return 0.0
-        constants = speculation.draft_constants or self.server.step
-        context = self.traffic.context_tokens
-        return self.proposed * decode_step(speculation.draft, batch, context, constants).seconds
-
-    def interference(self, batch: float) -> float:
-        """Seconds that others' prompts add to each output token.
-
-        In a closed loop each of the others prefills once while a request goes through its
-        outputs; from random arrivals come as many prompts as the batch has outputs to give.
-        """
-        prompts = batch if self.neighbours is None else self.neighbours
-        return self.server.load.interference * prompts * self.share / self.outputs
-
-    def tpot(self, batch: float) -> float:
-        """Seconds per output token at a decode batch."""
-        step = self.parts(batch).seconds + self.draft_seconds(batch)
-        return step / self.gain + self.interference(batch)
-
-    def rate(self, batch: float) -> float:
-        """Requests a second that a decode batch completes."""
-        return batch / (self.outputs * self.tpot(batch)) if batch > 0 else 0.0
-
-    def step_seconds(self, batch: float) -> float:
-        """Seconds between two steps: others' prompts in them are bounded by the step's budget."""
-        prompts = self.gain * self.interference(batch)
-        most = self.share * max(1.0, self.chunk / max(self.prompt, 1.0))
-        return self.gain * self.tpot(batch) - prompts + min(prompts, most)
-
-    def first_token_seconds(self, batch: float, prefill: float) -> float:
-        """From arrival to first token of a request that waits for nobody: admission, own prefill.
-
-        A prompt of several chunks shares its steps with the decodes.
-        """
-        load, step = self.server.load, self.step_seconds(batch)
-        waited = load.waited_steps + load.poll_share * max(self.server.poll_steps - 1.0, 0.0)
-        if self.server.work.layout.data > 1 and self.server.work.moe_layers:
-            waited += load.balance_steps
-        chunks = max(0.0, math.ceil(self.prompt / self.chunk) - 1.0)
-        shared = chunks * self.parts(batch).seconds
-        return load.admission_seconds + load.own_prefill_factor * prefill + waited * step + shared
-
-    def prompt_load(self, batch: float) -> float:
-        """Share of the steps' time that goes to prompts, below 1."""
-        return self.interference(batch) / self.tpot(batch)
-
-    def batch_of(self, running: float, waiting: float = 0.0) -> float:
-        """The largest decode batch that `running` requests sustain (Little's law).
-
-        Those before their first token are taken off; `waiting` seconds are added to that time.
-        """
-        batch = running
-        for _ in range(ROUNDS):
-            decoding = self.outputs * self.tpot(batch)
-            first = waiting + self.first_token_seconds(batch, self.prefill)
-            new = running * decoding / (first + decoding)
-            if abs(new - batch) <= STILL * batch:
-                return new
-            batch = new
-        return batch
+    What holds them, or a step's token budget, which decodes and the prompts that keep up with
+    them must share.
+    """
+    limits, speculation = server.limits, server.speculation
+    proposed = max(speculation.proposed, 0.0) if speculation else 0.0
+    gain = tokens_per_step(proposed, speculation.acceptance) if speculation else 1.0
+    new = traffic.prompt_tokens * (1.0 - min(max(traffic.prefix_hit_rate, 0.0), 1.0))
+    prompts = gain * new / max(traffic.output_tokens, 1.0)
+    budget = limits.step_tokens / (1.0 + proposed + prompts)
+    if prompts > 0:
+        budget = min(budget, limits.chunk_tokens / prompts)
+    budget *= server.work.layout.pipeline
+    most, limit = places(server)
+    return (most, limit) if most <= budget else (max(budget, 1.0), "step tokens")

@@ -7,6 +7,7 @@ all-reduce and exchange of experts has a fixed cost. Constants are arguments.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from capcheck.physics.collectives import all_reduce_seconds, all_to_all_bytes, transfer_seconds
@@ -19,6 +20,7 @@ class StepConstants(NamedTuple):
     """Fitted constants of a step. Efficiencies and utilizations are shares of the peak."""
 
     overlap_norm: float  # p of the norm of memory and compute time: 1 adds, infinite takes the max
+    expert_norm: float  # the same for grouped products, which hide less of their reads
     weight_efficiency: float  # of the bandwidth, reading dense weights
     expert_efficiency: float  # of the bandwidth, reading experts
     cache_efficiency: float  # of the bandwidth, reading the KV cache
@@ -27,13 +29,17 @@ class StepConstants(NamedTuple):
     attention_utilization: float
     latent_utilization: float  # absorbed latent attention
     routing_skew: float  # exponent on the tokens that choose experts; 1: routing is uniform
-    expert_imbalance: float  # extra load of the busiest of many expert ranks
+    expert_imbalance: float  # extra products of the busiest of many expert ranks
     layer_seconds: float  # fixed cost of a layer in a step
+    quantized_layer_factor: float  # more of it where activations are quantized for the products
     moe_layer_factor: float  # more of it for a layer with experts
+    moe_choice_factor: float  # and for routing: times the root of experts x chosen ones
     latent_layer_factor: float
     recurrent_layer_factor: float
     step_seconds: float  # fixed cost of a step
     request_seconds: float  # of each request in a step
+    generation_factor: float  # on the three fixed costs: the device and its host
+    release_factor: float  # on layers and step: the engine's release
     all_reduce_seconds: float
     all_reduce_rank_seconds: float  # for each rank of the group
     link_efficiency: float
@@ -42,14 +48,44 @@ class StepConstants(NamedTuple):
     prompt_moe_layer_seconds: float
 
 
-class StepParts(NamedTuple):
-    """Where a step's seconds go: `memory` and `compute` overlap to `overlapped`."""
+class Activity(NamedTuple):
+    """Reading a group's bytes and computing with it: both overlap to `seconds`."""
 
-    overlapped: float  # weights, products, KV cache: what the p-norms leave
-    memory: float  # reading weights, experts and cache alone
-    compute: float  # products and attention alone
-    interconnect: float
+    memory: float  # reading alone
+    compute: float  # products or attention alone
+    seconds: float  # what the p-norm leaves
+
+
+class StepParts(NamedTuple):
+    """Where a step's seconds go: reading and computing overlap, group by group."""
+
+    dense: Activity  # weights that every step reads
+    experts: Activity
+    cache: Activity  # KV cache and attention
+    all_reduces: float
+    exchanges: float  # of tokens with experts elsewhere
+    hand_overs: float  # between pipeline stages
     fixed: float
+
+    @property
+    def overlapped(self) -> float:
+        """Weights, products and KV cache."""
+        return self.dense.seconds + self.experts.seconds + self.cache.seconds
+
+    @property
+    def memory(self) -> float:
+        """Reading weights, experts and cache alone."""
+        return self.dense.memory + self.experts.memory + self.cache.memory
+
+    @property
+    def compute(self) -> float:
+        """Products and attention alone."""
+        return self.dense.compute + self.experts.compute + self.cache.compute
+
+    @property
+    def interconnect(self) -> float:
+        """All that devices send each other."""
+        return self.all_reduces + self.exchanges + self.hand_overs
 
     @property
     def seconds(self) -> float:
@@ -118,14 +154,15 @@ def exchange_seconds(work: Work, tokens: float, constants: StepConstants) -> flo
 
 def fixed_seconds(work: Work, batch: float, constants: StepConstants) -> float:
     """Launches, scheduling and sampling of a step, whatever the sizes."""
+    routing = constants.moe_choice_factor * math.sqrt(work.expert_count * work.experts_per_token)
     layers = (
-        work.layers
-        + constants.moe_layer_factor * work.moe_layers
+        work.layers * (1.0 + constants.quantized_layer_factor)
+        + (constants.moe_layer_factor + routing) * work.moe_layers
         + constants.latent_layer_factor * work.latent_layers
         + constants.recurrent_layer_factor * work.recurrent_layers
     )
-    per_request = constants.request_seconds * batch
-    return constants.layer_seconds * layers + constants.step_seconds + per_request
+    once = (constants.layer_seconds * layers + constants.step_seconds) * constants.release_factor
+    return constants.generation_factor * (once + constants.request_seconds * batch)
 
 
 def decode_step(
@@ -150,25 +187,24 @@ def decode_step(
     touched = touched_share(
         routed, work.expert_count, work.experts_per_token, constants.routing_skew
     )
-    expert_read = uneven * work.experts.bytes * touched / (bandwidth * constants.expert_efficiency)
+    expert_read = work.experts.bytes * touched / (bandwidth * constants.expert_efficiency)
     expert_products = uneven * routed * work.experts.peak_seconds / constants.expert_utilization
     cached = batch * work.cache_bytes(context_tokens)
     cache_read = cached / (bandwidth * constants.cache_efficiency)
     attention = tokens * _attention_seconds(work, context_tokens, constants)
-    overlapped = (
-        overlap(dense_read, dense_products, norm)
-        + overlap(expert_read, expert_products, norm)
-        + overlap(cache_read, attention, norm)
-    )
     return StepParts(
-        overlapped=overlapped,
-        memory=dense_read + expert_read + cache_read,
-        compute=dense_products + expert_products + attention,
-        interconnect=all_reduces_seconds(work, tokens, constants)
-        + exchange_seconds(work, tokens, constants)
-        + hand_over_seconds(work, tokens, constants),
+        dense=_activity(dense_read, dense_products, norm),
+        experts=_activity(expert_read, expert_products, constants.expert_norm),
+        cache=_activity(cache_read, attention, norm),
+        all_reduces=all_reduces_seconds(work, tokens, constants),
+        exchanges=exchange_seconds(work, tokens, constants),
+        hand_overs=hand_over_seconds(work, tokens, constants),
         fixed=fixed_seconds(work, batch, constants),
     )
+
+
+def _activity(memory: float, compute: float, norm: float) -> Activity:
+    return Activity(memory, compute, overlap(memory, compute, norm))
 
 
 def _attention_seconds(work: Work, context_tokens: float, constants: StepConstants) -> float:

@@ -54,6 +54,7 @@ class Storage(NamedTuple):
     kv_bytes: float  # bytes of one cached key or value element
     state_bytes: float = 4.0  # bytes of one recurrent state element
     indexer_bytes: float = 1.0  # bytes of one element of a sparse-attention index key
+    group_reads: float = 0.0  # 1: query heads that share a key head each read it; 0: once for all
 
 
 class Products(NamedTuple):
@@ -166,9 +167,7 @@ def _attention_of(layer: Layer, storage: Storage, layout: Layout) -> list[Attent
         found = [_latent(mixer, heads, storage)]
     else:
         found = [_grouped(mixer, heads, storage, layout.tensor)]
-    if layer.cache is not None and layer.cache.indexer:
-        read = layer.cache.indexer * storage.indexer_bytes
-        found.append(Attention(math.inf, mixer.kind == "mla", read, 0.0, 0.0))
+    found += _indexing(layer, storage)
     return [
         part._replace(
             read_bytes=part.read_bytes / layout.context,
@@ -177,6 +176,23 @@ def _attention_of(layer: Layer, storage: Storage, layout: Layout) -> list[Attent
         )
         for part in found
     ]
+
+
+def _indexing(layer: Layer, storage: Storage) -> list[Attention]:
+    """Scoring every position to pick those that are attended to: each rank scores with all heads.
+
+    DeepSeek-AI, "DeepSeek-V3.2-Exp", 2025: index queries of all heads against one key for each
+    position. The queries are the widest product of the indexer.
+    """
+    cache = layer.cache
+    if cache is None or not cache.indexer:
+        return []
+    parts = [part for tensor in layer.tensors if tensor.role == "indexer" for part in tensor.parts]
+    queries = max((part.out for part in parts), default=0)
+    keys = 1.0 / cache.index_compress  # for each position
+    flops = 2.0 * queries * keys
+    read = cache.indexer * storage.indexer_bytes * keys
+    return [Attention(math.inf, False, read, flops, flops)]
 
 
 def _latent(mixer: Mixer, heads: int, storage: Storage) -> Attention:
@@ -192,7 +208,8 @@ def _grouped(mixer: Mixer, heads: int, storage: Storage, ranks: int) -> Attentio
     kv_heads = math.ceil(mixer.kv_heads / ranks)
     flops = 2.0 * heads * widths
     limit = float(mixer.window or mixer.topk or math.inf)
-    return Attention(limit, False, kv_heads * widths * storage.kv_bytes, flops, flops)
+    readers = kv_heads + storage.group_reads * max(heads - kv_heads, 0)
+    return Attention(limit, False, readers * widths * storage.kv_bytes, flops, flops)
 
 
 def _merged(parts: Iterable[tuple[Attention, int]]) -> tuple[Attention, ...]:

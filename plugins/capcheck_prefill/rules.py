@@ -34,8 +34,9 @@ objectives:
     "replica.",
     fails=CHAT.replace("{p50: 1s, p99: 8s}", "{p50: 3ms, p99: 8s}"),
     passes=CHAT,
-    knobs=("tensor",),
-)
+    knobs=("more_sequences", "more_step_tokens", "smaller_tensor", "kv_dtype", "tensor",
+           "replicas"),
+)  # fmt: skip
 def ttft(case: Case, t: Terms) -> Answer:
     """The tightest TTFT objective."""
     return objective_margin(case, t, "ttft")

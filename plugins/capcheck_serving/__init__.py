@@ -11,9 +11,9 @@ from capcheck import Estimate, hookimpl
 @hookimpl
 def capcheck_estimates() -> Iterable[Estimate]:
     """Latencies, throughput, utilization, and the floors that objectives set."""
-    from capcheck_serving import estimates, floors
+    from capcheck_serving import accounts, estimates, floors
 
-    return (*estimates.ALL, *floors.ALL)
+    return (*accounts.taken_apart(estimates.ALL), *floors.ALL)
 
 
 @hookimpl

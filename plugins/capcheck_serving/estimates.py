@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from capcheck import Case, Estimate, Terms, estimate
-from capcheck.physics.tails import combined, loaded
-from capcheck_serving.serving import loop_facts, prompt_factor, state
+from capcheck.workload import concurrency
+from capcheck_serving.percentiles import SHARES, tail
+from capcheck_serving.serving import is_burst, state
 
 LOAD = "at the declared load"
-SHARES = {"p90": 0.9, "p95": 0.95, "p99": 0.99}
 
 
-def _ttft_residual(case: Case, t: Terms) -> float:
-    name = "saturated_ttft_residual" if state(case).saturated else "ttft_residual"
-    return t.read(f"serving.{name}")
-
-
-def _tpot_residual(case: Case, t: Terms) -> float:
-    name = "saturated_tpot_residual" if state(case).saturated else "tpot_residual"
-    return t.read(f"serving.{name}")
+def _residual(case: Case, t: Terms, latency: str) -> float:
+    """Measured over predicted: 1, and its band. At a rate near the capacity it is another one."""
+    made = state(case)
+    start = "burst" if is_burst(case) else "steady"
+    loop = "closed" if concurrency(case.deployment) is not None else "open"
+    near = loop == "open" and made.saturation > case.terms().read("serving.tail_load")
+    if made.saturated or near:
+        return t.read(f"serving.saturated_{latency}_residual", start=start, loop=loop)
+    return t.read(f"serving.{latency}_residual", start=start)
 
 
 @estimate("prefill_seconds", unit="s", basis="one median prompt, idle")
@@ -29,52 +30,31 @@ def prefill_seconds(case: Case, t: Terms) -> float:
 @estimate("ttft_seconds", unit="s", basis=f"median {LOAD}")
 def ttft_seconds(case: Case, t: Terms) -> float:
     """Median time to first token, seconds."""
-    return state(case).ttft_median_seconds * _ttft_residual(case, t)
+    return state(case).ttft_median_seconds * _residual(case, t, "ttft")
 
 
 @estimate("ttft_seconds_mean", unit="s", basis=f"mean {LOAD}")
 def ttft_seconds_mean(case: Case, t: Terms) -> float:
     """Mean time to first token, seconds."""
-    return state(case).ttft_mean_seconds * _ttft_residual(case, t)
+    return state(case).ttft_mean_seconds * _residual(case, t, "ttft")
 
 
 @estimate("tpot_seconds", unit="s", basis=f"median {LOAD}")
 def tpot_seconds(case: Case, t: Terms) -> float:
     """Median time per output token, seconds."""
-    return state(case).tpot_seconds * _tpot_residual(case, t)
+    return state(case).tpot_seconds * _residual(case, t, "tpot")
 
 
 @estimate("tpot_seconds_mean", unit="s", basis=f"mean {LOAD}")
 def tpot_seconds_mean(case: Case, t: Terms) -> float:
     """Mean time per output token, seconds."""
-    return state(case).tpot_seconds * _tpot_residual(case, t)
-
-
-def _tail(latency: str, percentile: str, median: Estimate) -> Estimate:
-    """A percentile: the median times how lengths and load spread it."""
-
-    def compute(case: Case, t: Terms) -> float:
-        facts = loop_facts(case)
-        if latency == "tpot":
-            return median.compute(case, t) * t.read(f"serving.tpot_{percentile}_factor", **facts)
-        # How declared prompts spread is computed; the factor of alike prompts carries the rest.
-        facts.pop("lengths", None)
-        factor = t.read(f"serving.ttft_{percentile}_factor", **facts)
-        heavy = t.read(f"serving.ttft_{percentile}_full_factor")
-        knee = t.read("serving.tail_knee")
-        # A loop of so many requests has no rate that nears a capacity.
-        load = 0.0 if facts.get("loop") == "closed" else state(case).saturation
-        factor = loaded(load, factor, max(factor, heavy), knee)
-        spread = prompt_factor(case, SHARES[percentile])
-        return median.compute(case, t) * combined(factor, spread)
-
-    return Estimate(f"{latency}_seconds_{percentile}", "s", compute, f"{percentile} {LOAD}")
+    return state(case).tpot_seconds * _residual(case, t, "tpot")
 
 
 TAILS = tuple(
-    _tail(latency, percentile, median)
+    tail(latency, percentile, median.compute)
     for latency, median in (("ttft", ttft_seconds), ("tpot", tpot_seconds))
-    for percentile in ("p90", "p95", "p99")
+    for percentile in SHARES
 )
 
 
@@ -133,8 +113,15 @@ def memory_share(case: Case, t: Terms) -> float:
     return min(made.saturation, 1.0) if made.limited_by == "kv cache" else 0.0
 
 
+@estimate("preemption_probability", unit="share", basis=f"of moments, {LOAD}, per rank")
+def preemption_probability(case: Case, t: Terms) -> float:
+    """Probability that running requests outgrow the KV cache; 0 where their output is reserved."""
+    del t
+    return state(case).preemption_probability
+
+
 ALL: tuple[Estimate, ...] = (
     prefill_seconds, ttft_seconds, ttft_seconds_mean, tpot_seconds, tpot_seconds_mean, *TAILS,
     throughput, capacity, decode_batch, saturation, bandwidth_share, compute_share,
-    interconnect_share, memory_share,
+    interconnect_share, memory_share, preemption_probability,
 )  # fmt: skip

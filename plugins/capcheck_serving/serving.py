@@ -5,21 +5,19 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from capcheck import Architecture, Case, Scheme, Terms, Unknown
-from capcheck.architecture import Tensor
-from capcheck.packing import Packed
+from capcheck import Case, Terms, Unknown
 from capcheck.physics import lengths as distributions
-from capcheck.physics.kv import KV_ELEMENT_BYTES
 from capcheck.physics.lengths import Lengths
-from capcheck.physics.live import mean_context
-from capcheck.physics.load import Burst, LoadState, closed_loop, open_loop, ttft_of_prompt
-from capcheck.physics.server import Limits, Server, Speculation, Traffic
-from capcheck.physics.work import Layout, Machine, Storage, Work, work_of
+from capcheck.physics.live import live, mean_context
+from capcheck.physics.load import Burst, LoadState, closed_loop, open_loop
+from capcheck.physics.preemption import Room
+from capcheck.physics.server import Limits, Server, Traffic
 from capcheck.values import unknown
-from capcheck.workload import concurrency, lengths, replicas, request_rate, share
-from capcheck_serving.constants import Packing, compute_of, load_constants, step_constants
+from capcheck.workload import burstiness, concurrency, lengths, replicas, request_rate, share
+from capcheck_serving.constants import load_constants, step_constants
+from capcheck_serving.speculation import speculation
+from capcheck_serving.works import packings, work
 
-WIDTHS = {"bf16": 2.0, "fp16": 2.0, "fp32": 4.0}
 FIXED_SPREAD = 1e-3  # squared coefficient of variation below which lengths count as fixed
 
 
@@ -55,146 +53,64 @@ def declared(case: Case, t: Terms) -> Declared:
     return Declared(_lengths(case, "prompt_tokens", sigma), _lengths(case, "output_tokens", sigma))
 
 
-def _scheme_of(case: Case, tensor: Tensor, scheme: Scheme | None) -> Scheme | None:
-    if scheme is None or not tensor.linear or not tensor.into:
-        return None
-    return case.workshop.packing.of_module(scheme, 0, tensor.parts[0].name, tensor.role)
-
-
-def _stored_bytes(case: Case, tensor: Tensor, scheme: Scheme | None, width: float) -> float:
-    own = _scheme_of(case, tensor, scheme)
-    if own is None:
-        return tensor.elements * (4.0 if tensor.dtype == "fp32" else width)
-    outs = tuple(part.out for part in tensor.parts)
-    packed = Packed(outs, tensor.into, tensor.copies, width, "", tensor.split)
-    return sum(case.workshop.packing.allocations(own, packed))
-
-
-def _layout(case: Case) -> Layout:
-    plan = case.plan
-    return Layout(
-        tensor=plan.tensor.get("tensor_parallel_size"),
-        data=plan.data.get("data_parallel_size"),
-        expert=max(1, plan.expert.get("expert parallel")),
-        pipeline=plan.pipeline.get("pipeline_parallel_size"),
-        context=max(1, plan.context.get()),
-    )
-
-
-def work(case: Case) -> Work:
-    """What one device reads and computes. Raises Unknown."""
-    key = ("serving work", id(case))
-    cache = case.workshop.cache
-    if key not in cache:
-        cache[key] = (_work(case), case)
-    made: Work = cache[key][0]
-    return made
-
-
-def _work(case: Case) -> Work:
-    model = case.model.get("model")
-    return _work_of_model(case, model.architecture, model.scheme.get("quantization"))
-
-
-def _work_of_model(case: Case, model: Architecture, scheme: Scheme | None) -> Work:
-    part = case.accelerator.get("accelerator")
-    width = WIDTHS.get(case.plan.weight_dtype.get("dtype"), 2.0)
-    if not {"bf16", "fp16"} & set(part.flops):
-        place = case.accelerator.place
-        raise Unknown(unknown(place, f"the 16-bit peak of {part.name} is not known"))
-
-    def stored(tensor: Tensor) -> float:
-        return _stored_bytes(case, tensor, scheme, width)
-
-    def peak(tensor: Tensor) -> float:
-        own = _scheme_of(case, tensor, scheme)
-        weight, activation = (own.weight, own.activation) if own else ("bf16", "")
-        return compute_of(weight, activation, part.flops)[1]
-
-    kv = KV_ELEMENT_BYTES.get(case.plan.kv_dtype.get("KV dtype"), 1.0)
-    sixteen = part.flops.get("bf16") or part.flops["fp16"]
-    link = part.link.bytes_per_second or part.pcie_bytes_per_second or 0.0
-    layout = _layout(case)
-    devices = layout.expert_devices * layout.pipeline
-    if devices > 1 and not link:
-        raise Unknown(unknown(case.accelerator.place, f"the link of {part.name} is not known"))
-    machine = Machine(part.bandwidth, sixteen, link)
-    return work_of(model, Storage(stored, peak, kv), layout, machine)
-
-
-def _packings(case: Case) -> tuple[Packing, Packing]:
-    """How dense weights and experts are stored and multiplied."""
-    model = case.model.get("model")
-    part = case.accelerator.get("accelerator")
-    scheme = model.scheme.get("quantization")
-    found = []
-    for roles in (("mlp", "attention"), ("expert",)):
-        tensors = [
-            tensor
-            for layer in model.architecture.layers
-            for tensor in layer.tensors
-            if tensor.role in roles and tensor.linear
-        ]
-        own = _scheme_of(case, tensors[0], scheme) if tensors else None
-        weight, activation = (own.weight, own.activation) if own else ("bf16", "")
-        bits = own.bits if own else 16.0
-        found.append(Packing(bits, compute_of(weight, activation, part.flops)[0]))
-    return found[0], found[1]
-
-
 def limits(case: Case, t: Terms, one: Declared) -> Limits:
     """What keeps requests from running on one data-parallel rank."""
     plan = case.plan
     most = plan.max_sequences.either(None)
     step = plan.max_step_tokens.either(None)
-    held = one.prompt.mean + one.output.mean * t.read("serving.reserved_output")
-    cache = math.inf
+    reserved = t.read("serving.reserved_output")
+    # who runs is seen in proportion to its duration: twice what it holds halfway through
+    output = 2.0 * (mean_context(one.prompt, one.output) - one.prompt.mean)
+    cache, room = math.inf, None
     if not case.engine.fallback:
-        layout = case.kv()
-        if layout.block_bytes:
-            blocks = layout.request_blocks(math.ceil(held))
-            cache = layout.blocks(case.ledger(t).kv) / max(blocks, 1)
-    return Limits(cache, float(most or math.inf), float(step or math.inf), float(step or math.inf))
+        cache = _cache_requests(case, t, one.prompt.mean + output * reserved)
+        if reserved < 1.0:
+            room = _room(case, one, cache)
+    tokens = float(step or math.inf)
+    at_once = t.read("serving.chunks_at_once")
+    return Limits(cache, float(most or math.inf), tokens, tokens, at_once, room)
 
 
-def _speculation(case: Case, t: Terms) -> Speculation | None:
-    tokens = case.plan.draft_tokens
-    if case.plan.draft is None or tokens is None:
+def _room(case: Case, one: Declared, requests: float) -> Room | None:
+    """The live tokens of a rank's requests, and how many the KV cache holds of them."""
+    if not math.isfinite(requests):
         return None
-    acceptance = share(case.deployment, "acceptance_rate")
-    if not acceptance:
-        place = case.deployment.place_for("workload")
-        raise Unknown(unknown(place, "speculation without a declared acceptance_rate"), "traffic")
-    proposed = float(tokens.get("num_speculative_tokens"))
-    draft = _draft_work(case)
-    if draft is None:
-        return Speculation(proposed, acceptance)
-    dense = Packing(16.0, "16")
-    return Speculation(proposed, acceptance, draft, step_constants(t.read, dense, dense))
+    page = 0.0 if len(case.plan.kv_dtype.options) > 1 else case.kv().block_tokens / 2.0
+    held = live(one.prompt, one.output, extra=page)
+    return Room(held, requests * held.mean)
 
 
-def _draft_work(case: Case) -> Work | None:
-    """What a named draft model reads; None for n-grams and the checkpoint's own layers."""
-    named = case.plan.draft
-    if named is None or "/" not in named.get("draft model"):
-        return None
-    draft = case.draft_model()
-    if draft is None:
-        return None
-    return _work_of_model(case, draft.architecture, draft.scheme.get("draft quantization"))
+def _cache_requests(case: Case, t: Terms, tokens: float) -> float:
+    """Requests of so many tokens that the KV cache holds on one rank. Raises Unknown."""
+    left = case.ledger(t).kv
+    if len(case.plan.kv_dtype.options) > 1:  # its pages are not known either
+        one = work(case).cache_bytes(tokens)
+        return max(left, 0.0) / one if one > 0 else math.inf
+    layout = case.kv()
+    if not layout.block_bytes:
+        return math.inf
+    blocks = layout.request_blocks(math.ceil(tokens))
+    return layout.blocks(left) / max(blocks, 1)
 
 
 def server(case: Case, t: Terms, one: Declared) -> Server:
     """One replica. Raises Unknown."""
     return Server(
         work(case),
-        step_constants(t.read, *_packings(case)),
+        step_constants(t.read, *packings(case)),
         load_constants(
             t.read, "fixed" if one.fixed else "varied", "burst" if is_burst(case) else "steady"
         ),
         limits(case, t, one),
-        _speculation(case, t),
+        speculation(case, t),
+        _poll_steps(case),
     )
+
+
+def _poll_steps(case: Case) -> float:
+    """Steps between two looks for new requests; each step where nobody tells."""
+    stated = case.plan.poll_steps
+    return float(max(1, stated.either(1))) if stated is not None else 1.0
 
 
 def traffic(case: Case, one: Declared) -> Traffic:
@@ -206,6 +122,8 @@ def traffic(case: Case, one: Declared) -> Traffic:
         one.prompt.quantile(0.5),
         one.prompt.variation,
         share(case.deployment, "prefix_hit_rate"),
+        one.output.variation,
+        burstiness(case.deployment),
     )
 
 
@@ -232,7 +150,7 @@ def state_at(case: Case, t: Terms, one: Declared, *, inflight: float | None = No
     flight = concurrency(case.deployment)
     if flight is not None:
         requests = max(flight.get("concurrency"), 1e-3)
-        return closed_loop(made, flow, requests, _burst(case))
+        return closed_loop(made, flow, requests, burst(case))
     rate = request_rate(case.deployment)
     if rate is None:
         place = case.deployment.place_for("workload")
@@ -247,35 +165,9 @@ def is_burst(case: Case) -> bool:
     return start is not None and start.either("") == "burst"
 
 
-def _burst(case: Case) -> Burst | None:
+def burst(case: Case) -> Burst | None:
+    """The requests that come all at once; None when they do not."""
     prompts = case.deployment.number("workload", "prompts")
     if not is_burst(case) or prompts is None:
         return None
     return Burst(max(prompts.get("prompts"), 1.0))
-
-
-def prompt_factor(case: Case, share_: float) -> float:
-    """Time to first token of the prompt at a quantile, over that of the median prompt."""
-    return case.once(f"serving prompt factor {share_}", lambda: _prompt_factor(case, share_))
-
-
-def _prompt_factor(case: Case, share_: float) -> float:
-    one, made = declared(case, case.terms()), state(case)
-    if one.fixed or made.ttft_median_seconds <= 0:
-        return 1.0
-    replica = server(case, case.terms(), one)
-    longer = one.prompt.quantile(share_)
-    return ttft_of_prompt(replica, traffic(case, one), made, longer) / made.ttft_median_seconds
-
-
-def loop_facts(case: Case) -> dict[str, str]:
-    """What the percentile terms are selected by."""
-    return dict(case.once("serving loop facts", lambda: _loop_facts(case)))
-
-
-def _loop_facts(case: Case) -> dict[str, str]:
-    one = declared(case, case.terms())
-    facts = {} if one.fixed else {"lengths": "varied"}
-    if concurrency(case.deployment) is not None:
-        facts["loop"] = "closed"
-    return facts

@@ -63,6 +63,7 @@ class Planner:
             draft=self.drafting.name(),
             draft_tokens=self.drafting.tokens(),
             extra=self.extra(ranks),
+            poll_steps=self.size("scheduler_recv_interval", 1),
         )
 
     def attention_ranks(self) -> Value[int]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from capcheck import ARGS, Case, Fail, Pass, Rule, Skip, Terms, rule
+from capcheck import ARGS, Case, Change, Fail, Pass, Rule, Skip, Terms, Unknown, rule
+from capcheck.accounts import account_of
 from capcheck.findings import Answer
-from capcheck.measure import show_bytes
+from capcheck.measure import show_bytes, show_count, show_seconds, show_share
 
 SHARDED = """
 apiVersion: capcheck/v1
@@ -18,7 +19,13 @@ engine:
   args: {tensor_parallel_size: 2, max_model_len: 16384}
 """
 LAYOUT = "no engine is named: the devices decide the layout"
-MOST_OVER_PCIE = 4  # beyond it throughput no longer grows: 0.93 to 1.24 from 4 to 8 devices
+# PCIe devices of one socket, usually; throughput grows 0.93 to 1.24 times from 4 to 8 of them
+# (TensorRT-LLM performance overview v0.14, A100 PCIe and L40S).
+MOST_OVER_PCIE = 4
+LARGEST_SERVER = 16  # devices of a server; a link's domain beyond it joins servers: racks, slices
+# Batch-1 decode by tensor-parallel size, A100 and A10G over PCIe, A100 and H100 over NVLink.
+MEASURED = "an all-reduce takes about 60 to 85 us over PCIe, 15 to 35 us over NVLink"
+NO_STEP = ("prompts of others", "draft model")
 WIDE = """
 apiVersion: capcheck/v1
 kind: Deployment
@@ -112,8 +119,7 @@ def devices(case: Case, t: Terms) -> Answer:
     severity="warning",
 )
 def kv_replicated(case: Case, t: Terms) -> Answer:
-    """KV heads against tensor parallel size."""
-    del t
+    """KV heads against tensor parallel size; a latent cache against the declared load."""
     if case.engine.fallback:
         return Skip(LAYOUT)
     size = case.plan.tensor
@@ -122,10 +128,9 @@ def kv_replicated(case: Case, t: Terms) -> Answer:
     if tensor == 1:
         return Pass("one device")
     caches = [layer.cache for layer in model.layers if layer.cache is not None]
-    latent = any(cache.kind == "latent" for cache in caches)
     heads = max((cache.heads for cache in caches), default=0)
-    if latent:
-        return Pass("a latent cache is held whole on every device, whatever the size")
+    if any(cache.kind == "latent" for cache in caches):
+        return _latent(case, tensor, t)
     if not heads or heads >= tensor:
         return Pass()
     per_token = show_bytes(case.kv().bytes_per_token)
@@ -133,9 +138,52 @@ def kv_replicated(case: Case, t: Terms) -> Answer:
         size,
         f"{heads} KV heads are replicated on {tensor} tensor-parallel devices",
         f"{per_token} per token on every device, the same as on {heads}",
-        (f"tensor parallel {heads} with data parallel {tensor // heads} holds "
-         f"{tensor // heads} times the tokens where the weights allow it",),
-    )  # fmt: skip
+        _with_ranks(case, heads, tensor // heads, t),
+    )
+
+
+def _latent(case: Case, tensor: int, t: Terms) -> Answer:
+    """A latent cache is whole on every device: told where the declared load exceeds one copy."""
+    passes = Pass("a latent cache is held whole on every device, whatever the size")
+    if not {"kv_demand_tokens", "kv_cache_tokens"} <= set(case.workshop.estimates):
+        return passes
+    try:
+        need, have = case.value("kv_demand_tokens", t), case.value("kv_cache_tokens", t)
+    except Unknown:  # no traffic is declared
+        return passes
+    if need <= have:
+        return passes
+    return Fail(
+        case.plan.tensor,
+        f"the latent KV cache is held {tensor} times and the declared load exceeds one copy",
+        f"{show_count(need)} live tokens at 99 % of moments, {show_count(have)} held, the same "
+        f"ones on each of {tensor} devices",
+        _with_ranks(case, 1, tensor, t),
+    )
+
+
+def _with_ranks(case: Case, tensor: int, data: int, t: Terms) -> tuple[str, ...]:
+    """Data-parallel ranks instead of copies, with what they hold where the engine can be asked."""
+    ranks = data * case.plan.data.get()
+    changes = (Change("tensor", tensor), Change("data", ranks))
+    edits = [case.engine.write(one, case.deployment) for one in changes]
+    layout = f"tensor parallel {tensor} with data parallel {ranks}"
+    general = (f"{layout} holds {data} times the tokens where the weights allow it",)
+    changed = case.what_if(*changes) if None not in edits else None
+    if changed is None:
+        return general
+    try:
+        if (changed.plan.tensor.get(), changed.plan.data.get()) != (tensor, ranks):
+            return general
+        many = changed.value("kv_cache_tokens", changed.terms()) * ranks
+        now = case.value("kv_cache_tokens", t) * case.plan.data.get()
+    except Unknown:
+        return general
+    if many <= now:
+        return ()
+    written = " with ".join(edit.words for edit in edits if edit is not None)
+    held = f"holds {show_count(many)} tokens instead of {show_count(now)}"
+    return (f"{layout} {held}: {written}",)
 
 
 @rule(
@@ -151,8 +199,7 @@ def kv_replicated(case: Case, t: Terms) -> Answer:
     severity="warning",
 )
 def crosses_domain(case: Case, t: Terms) -> Answer:
-    """Tensor parallel size against devices per node and the link's domain."""
-    del t
+    """Tensor parallel size against devices per node, sockets, bridges and the link's domain."""
     if case.engine.fallback:
         return Skip(LAYOUT)
     size = case.plan.tensor
@@ -160,32 +207,60 @@ def crosses_domain(case: Case, t: Terms) -> Answer:
     if tensor == 1:
         return Pass("one device")
     part = case.accelerator.get("accelerator")
+    link, nodes = part.link, case.deployment.count("hardware", "nodes")
     count = case.deployment.count("hardware", "count")
-    nodes = case.deployment.count("hardware", "nodes")
     several = (nodes.either(1) if nodes is not None else 1) or 1
     per_node = (count.either(None) if count is not None else None) or tensor
-    if several > 1 and tensor > per_node and part.link.domain <= per_node:
-        return Fail(
-            size,
-            f"tensor parallel {tensor} spans nodes of {per_node} devices",
-            help=(f"tensor parallel {per_node} x pipeline parallel {tensor // per_node}",),
+    bridged = link.kind == "nvlink-bridge" or (link.optional and bool(part.pcie_bytes_per_second))
+    joined = link.domain > LARGEST_SERVER or (link.kind == "roce" and tensor <= link.domain)
+    if several > 1 and tensor > per_node and not joined:
+        one = f"{per_node} device{'s' if per_node > 1 else ''}"
+        message, inside = f"tensor parallel {tensor} spans nodes of {one}", per_node
+        return Fail(size, message, *_crossing(case, inside, t, f"over {link.kind} alone"))
+    if (bridged or link.kind in ("pcie", "none")) and tensor > MOST_OVER_PCIE:
+        message = f"tensor parallel {tensor} goes over PCIe on {part.name}, between sockets"
+        inside = MOST_OVER_PCIE
+    elif bridged and tensor > link.domain:
+        message = (
+            f"tensor parallel {tensor} goes over PCIe on {part.name}: a bridge joins "
+            f"{link.domain} devices, where there is one"
         )
-    slow = part.link.kind in ("pcie", "none", "nvlink-bridge")
-    if slow and tensor > MOST_OVER_PCIE:
-        return Fail(
-            size,
-            f"tensor parallel {tensor} goes over PCIe on {part.name}",
-            "an all-reduce takes about 60 to 85 us there, 15 to 35 us over NVLink",
-            ("pipeline parallelism needs less of the link; measure both",),
-        )
-    if not slow and tensor > part.link.domain:
-        return Fail(
-            size,
-            f"tensor parallel {tensor} exceeds the {part.link.domain} devices that "
-            f"{part.link.kind} joins on {part.name}",
-            help=(f"tensor parallel {part.link.domain} and pipeline parallelism beyond",),
-        )
-    return Pass()
+        inside = link.domain
+    elif link.kind not in ("pcie", "none") and tensor > link.domain:
+        joins = f"{tensor} exceeds the {link.domain} devices that {link.kind} joins"
+        message, inside = f"tensor parallel {joins} on {part.name}", link.domain
+    else:
+        return Pass()
+    return Fail(size, message, *_crossing(case, inside, t))
+
+
+def _crossing(case: Case, inside: int, t: Terms, how: str = "here") -> tuple[str, tuple[str, ...]]:
+    """What crossing costs by the load model, and the layout that stays inside."""
+    tensor = case.plan.tensor.get()
+    stages = -(-tensor // inside)
+    advice = f"tensor parallel {inside} x pipeline parallel {stages} sends less over the slow link"
+    changed = case.what_if(Change("tensor", inside))
+    try:
+        here = case.value("interconnect_share", t) * _step(case)
+        there = 0.0
+        if changed is not None:
+            there = changed.value("interconnect_share", changed.terms()) * _step(changed)
+    except (Unknown, KeyError):
+        return MEASURED, (advice,)
+    share = case.value("interconnect_share", t)
+    taken = show_share(round(share, 2))
+    words = f"communication takes {taken} of a decode step {how}, {show_seconds(here)}"
+    if there > 0:
+        words += f"; {show_seconds(there)} at tensor parallel {inside}"
+    return words, (advice,)
+
+
+def _step(case: Case) -> float:
+    """Seconds of a decode step without the prompts of others: what its parts add up to."""
+    found = account_of(case, "tpot_seconds")
+    if found is None:
+        raise KeyError("tpot_seconds")
+    return sum(part.amount for part in found.parts if part.name not in NO_STEP)
 
 
 ALL: tuple[Rule, ...] = (divisible, devices, kv_replicated, crosses_domain)

@@ -150,7 +150,8 @@ class Planner:
             return default(known.kv, self.place, "the checkpoint's KV scheme")
         if known is not None and known.is_guess and known.weight in ("fp8_e4m3", "nvfp4"):
             why = "auto: the checkpoint's own quantization, which was not read, decides"
-            return unknown(self.place, why)
+            plain = self.dtype()
+            return Value(("fp8_e4m3", *plain.options), unknown(self.place, why).origin)
         return self.dtype().because("auto: the model's dtype")
 
     def fraction(self) -> Value[float]:

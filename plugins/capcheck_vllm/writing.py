@@ -13,6 +13,7 @@ OPTION_OF = {
     "kv_dtype": "kv_cache_dtype",
     "tensor": "tensor_parallel_size",
     "pipeline": "pipeline_parallel_size",
+    "data": "data_parallel_size",
     "memory_fraction": "gpu_memory_utilization",
     "graphs": "enforce_eager",
 }

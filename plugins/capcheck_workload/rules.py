@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from capcheck import Band, Case, Fail, Margin, Pass, Rule, Skip, Terms, Words, rule
 from capcheck.findings import Answer
 from capcheck.measure import show_count
 from capcheck.quantity import Verdict
-from capcheck.workload import concurrency, lengths
+from capcheck.workload import lengths
+from capcheck_workload.fitting import class_of, for_batch, for_chat
 
 SPEC = """
 apiVersion: capcheck/v1
@@ -30,8 +29,6 @@ objectives:
   tpot: {p50: 60ms, p99: 120ms}
 """
 TAILS = ("p90", "p95", "p99", "p999")
-LARGEST_BATCH_WITH_SPECULATION = 64  # rule of thumb: beyond it a step is bound by compute
-SMALLEST_OF_BATCH_WORK = 64  # rule of thumb: below it weights are read for few tokens
 
 
 @rule(
@@ -51,7 +48,7 @@ def tail_objective(case: Case, t: Terms) -> Answer:
     objectives = case.deployment.under("objectives")
     if not objectives:
         return Skip("no objectives are declared")
-    if _class(case) == "batch":
+    if class_of(case) == "batch":
         return Skip("batch work is judged by its mean")
     for name in dict.fromkeys(path[0] for path in objectives if len(path) > 1):
         keys = {path[1] for path in objectives if path[0] == name and len(path) > 1}
@@ -68,17 +65,14 @@ def tail_objective(case: Case, t: Terms) -> Answer:
     return tuple(fails) if fails else Pass()
 
 
-def _class(case: Case) -> str:
-    found = case.deployment.text("workload", "class")
-    return (found.either("") if found is not None else "") or ""
-
-
 @rule(
     "workload/class-fit",
     title="Batching, speculation and prefix caching suit the class of traffic",
     why="Speculation lowers the time per token at small batches and costs throughput when the "
-    "device is saturated; batch work wants large batches and prefix caching.",
-    fix="Drop speculation and raise the batch for batch work; keep batches moderate for chat.",
+    "device is saturated; batch work wants large batches and prefix caching; a chat's stream "
+    "pauses while a step computes a long chunk of somebody's prompt.",
+    fix="Drop speculation and raise the batch for batch work; keep batches and steps moderate for "
+    "chat.",
     fails=SPEC.replace("interactive", "batch").replace(
         "max_num_seqs: 64",
         "max_num_seqs: 64, speculative_config: {method: ngram, num_speculative_tokens: 4}",
@@ -89,32 +83,11 @@ def _class(case: Case) -> str:
 def class_fit(case: Case, t: Terms) -> Answer:
     """Speculation, batch size and prefix caching against the declared class."""
     del t
-    kind = _class(case)
+    kind = class_of(case)
     if not kind:
         return Skip("no class of traffic is declared")
-    check = {"batch": _for_batch, "interactive": _for_chat}.get(kind)
+    check = {"batch": for_batch, "interactive": for_chat}.get(kind)
     return (tuple(check(case)) if check is not None else ()) or Pass()
-
-
-def _for_batch(case: Case) -> Iterator[Fail]:
-    plan, named = case.plan, not case.engine.fallback
-    if plan.draft is not None:
-        message = "speculation costs throughput in saturated batch work"
-        yield Fail(plan.draft, message, help=("drop the speculative options",))
-    most = plan.max_sequences.either(None)
-    if most is not None and most < SMALLEST_OF_BATCH_WORK and named:
-        message = f"batch work with at most {most} sequences leaves the device idle"
-        yield Fail(plan.max_sequences, message, help=("128 to 256 sequences where memory allows",))
-    if plan.prefix_caching.either(True) is False and named:
-        yield Fail(plan.prefix_caching, "prefix caching is off for batch work")
-
-
-def _for_chat(case: Case) -> Iterator[Fail]:
-    flight = concurrency(case.deployment)
-    batch = flight.either(None) if flight is not None else None
-    if case.plan.draft is not None and (batch or 0.0) > LARGEST_BATCH_WITH_SPECULATION:
-        message = f"at {batch:g} requests in flight speculation no longer lowers the time per token"
-        yield Fail(case.plan.draft, message, help=("measure with and without it",))
 
 
 @rule(

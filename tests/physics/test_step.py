@@ -20,6 +20,7 @@ from capcheck.physics.step import (
     decode_step,
     decode_step_seconds,
     exchange_seconds,
+    fixed_seconds,
     overlap,
     touched_share,
 )
@@ -202,3 +203,33 @@ def test_a_faster_memory_is_never_slower(name: str, factor: float) -> None:
     faster = H100._replace(bandwidth=H100.bandwidth * (1 + factor))
     slow = decode_step_seconds(work(ARCHITECTURES[name]), 8, 1000, STEP)
     assert decode_step_seconds(work(ARCHITECTURES[name], machine=faster), 8, 1000, STEP) < slow
+
+
+def test_quantizing_activations_and_routing_cost_layers_more() -> None:
+    """36 layers, all with 128 experts of which 4 are chosen: the root of 512."""
+    built = work(models.gpt_oss_120b())
+    plain = fixed_seconds(built, 0.0, STEP)
+    layer = 36 * STEP.layer_seconds
+    quantized = fixed_seconds(built, 0.0, STEP._replace(quantized_layer_factor=0.25))
+    assert quantized - plain == pytest.approx(0.25 * layer)
+    routed = fixed_seconds(built, 0.0, STEP._replace(moe_choice_factor=0.02))
+    assert routed - plain == pytest.approx(math.sqrt(512) * 0.02 * layer)
+
+
+def test_the_release_scales_layers_and_step_the_generation_requests_too() -> None:
+    built, requests = work(models.llama_8b()), 10 * STEP.request_seconds
+    plain = fixed_seconds(built, 10, STEP)
+    newer = fixed_seconds(built, 10, STEP._replace(release_factor=0.5))
+    assert newer == pytest.approx((plain - requests) / 2 + requests)
+    faster = fixed_seconds(built, 10, STEP._replace(generation_factor=0.5))
+    assert faster == pytest.approx(plain / 2)
+
+
+def test_the_busiest_of_expert_ranks_computes_more_but_reads_no_more() -> None:
+    spread = work(models.gpt_oss_120b(), Layout(8, expert=8))
+    even, uneven = (
+        decode_step(spread, 64, 1000, STEP._replace(expert_imbalance=more)).experts
+        for more in (0.0, 0.4)
+    )
+    assert uneven.memory == even.memory
+    assert uneven.compute == pytest.approx(1.35 * even.compute)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from physics_constants import H100, SIXTEEN_BIT, work
 
+from capcheck.architecture import Part, Tensor
 from capcheck.physics.work import Layout, Machine, rank_share, work_of
 
 
@@ -91,6 +92,21 @@ def test_a_sparse_index_is_read_to_the_end() -> None:
     )
     made = work(deepseek._replace(layers=(sparse,)))
     assert made.cache_bytes(10_000.0) == 2048 * 576 * 2 + 10_000 * 128
+
+
+def test_an_index_scores_every_position_with_all_heads() -> None:
+    """DeepSeek-V3.2: 64 index heads of 128 against one key: 16,384 FLOP a position and layer."""
+    deepseek = models.deepseek_v3()
+    layer = deepseek.layers[-1]
+    assert layer.cache is not None
+    queries = Tensor("indexer", (Part("self_attn.indexer.wq_b", 64 * 128),), 1536, "replicated")
+    for shared in (1, 4):
+        cache = layer.cache._replace(indexer=128, index_compress=shared)
+        sparse = layer._replace(tensors=(*layer.tensors, queries), cache=cache)
+        made = work(deepseek._replace(layers=(sparse,)), Layout(tensor=8))
+        (index,) = (part for part in made.attention if not part.latent)
+        assert index.decode_flops == index.prefill_flops == 16_384 / shared
+        assert index.read_bytes == 128 / shared
 
 
 def test_position_parallel_shares_the_cache() -> None:
