@@ -1,6 +1,8 @@
 """Replays what real engines logged and prints how far off the predictions are.
 
     python benchmarks/accuracy.py memory CASES.jsonl [CASES.jsonl ...] [--verbose] [--markdown]
+    python benchmarks/accuracy.py bench CASES.jsonl [CASES.jsonl ...] [--all] [--verbose]
+    python benchmarks/accuracy.py tail CASES.jsonl [CASES.jsonl ...] [--verbose] [--markdown]
 
 Each line of a file is a configuration and what was measured. Start-ups that worked must not be
 errors; those that failed for lack of memory should be. Zero false errors on n runs only proves
@@ -150,6 +152,36 @@ def memory(arguments: argparse.Namespace) -> None:
         show_lines(list(class_lines(own)), arguments.markdown)
 
 
+def bench(arguments: argparse.Namespace) -> None:
+    """The scorecard of published benchmark figures, class by class."""
+    import bench_score
+    from bench_cases import points
+
+    chosen = [one for path in arguments.cases for one in points(path)]
+    kept = [one for one in chosen if arguments.all or not one.suspect]
+    scores, missing = bench_score.scored(kept)
+    if arguments.verbose:
+        print(*(bench_score.line_of(one) for one in scores), sep="\n")
+    print(*bench_score.show(scores, arguments.markdown), sep="\n")
+    print(f"\n{len(kept)} of {len(chosen)} points; not predicted: {dict(missing)}")
+
+
+def serving(arguments: argparse.Namespace) -> None:
+    """The scorecard of latencies under load."""
+    import serving_score
+    from serving_cases import rows as measurements
+
+    chosen = [row for path in arguments.cases for row in measurements(path)]
+    print(*serving_score.serving(chosen), sep="\n")
+
+
+def tail(arguments: argparse.Namespace) -> None:
+    """The scorecard of percentiles under load."""
+    import tail_score
+
+    tail_score.tail(arguments)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     kinds = parser.add_subparsers(required=True)
@@ -158,6 +190,20 @@ def main() -> None:
     one.add_argument("--verbose", action="store_true", help="a line for each case")
     one.add_argument("--markdown", action="store_true", help="tables for the docs")
     one.set_defaults(run=memory)
+    two = kinds.add_parser("bench", help="published figures: batch 1, lone prompts, throughput")
+    two.add_argument("cases", nargs="+", type=Path)
+    two.add_argument("--all", action="store_true", help="with the figures marked suspect")
+    two.add_argument("--verbose", action="store_true", help="a line for each figure")
+    two.add_argument("--markdown", action="store_true", help="tables for the docs")
+    two.set_defaults(run=bench)
+    three = kinds.add_parser("tail", help="percentiles under load, and saturation")
+    three.add_argument("cases", nargs="+", type=Path)
+    three.add_argument("--verbose", action="store_true", help="a line for each case")
+    three.add_argument("--markdown", action="store_true", help="tables for the docs")
+    three.set_defaults(run=tail)
+    four = kinds.add_parser("serving", help="mean latencies under load")
+    four.add_argument("cases", nargs="+", type=Path)
+    four.set_defaults(run=serving)
     arguments = parser.parse_args()
     arguments.run(arguments)
 

@@ -1,48 +1,35 @@
-"""Serving measurements as inputs of the load model: what their columns leave out is assumed here.
+"""Serving measurements as deployments: one line of CSV to a capcheck/v1 spec.
 
-* Shapes whose lengths were drawn from a range have a mean of 0.9 x nominal, and ten prompts for
-  each request in flight.
-* The KV cache is fp8 on Blackwell and under TensorRT-LLM, 16 bit elsewhere; experts of
-  gpt-oss are mxfp4 whatever the column says; nvfp4 checkpoints keep attention in 16 bit when
-  they are mixtures of experts.
-* SGLang polled for requests every 10 steps, every 30 on Blackwell from 16 requests on, where the
-  lengths were drawn from a range; every step elsewhere.
-* Memory fraction, most sequences and prefill budget are the engines' usual ones.
+What the columns leave out is assumed here:
+
+* Shapes whose lengths were drawn from a range have a mean of 0.9 x nominal. All tests start with
+  as many prompts as may be in flight and send ten for each.
+* The KV cache is fp8 on Blackwell and under TensorRT-LLM, as their rows behave, the engine's own
+  choice elsewhere.
+* SGLang looked for requests every 10 steps, every 30 on Blackwell from 16 requests on, where the
+  lengths were drawn from a range.
 """
 
 from __future__ import annotations
 
 import csv
-import math
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from capcheck.architecture import Architecture, Tensor
-from capcheck.catalogue import Catalogue
-from capcheck.hardware import Accelerator
-from capcheck.physics.load import Burst, LoadState, closed_loop
-from capcheck.physics.server import Limits, Server, Traffic
-from capcheck.physics.work import Layout, Machine, Storage, Work, work_of
-from capcheck.terms import TermBook, Terms
-from capcheck.testing import plugins
-from capcheck_serving import capcheck_terms
-from capcheck_serving.constants import Packing, compute_of, load_constants, step_constants
-
-RANGED_SHARE = 0.9  # mean of the drawn lengths over the nominal one
-PROMPTS_A_REQUEST = 10.0
-STEP_TOKENS = 8192.0
-WORKSPACE = 1e9  # bytes
-FRACTIONS = {"tensorrt-llm": 0.92, "vllm": 0.93, "sglang": 0.86}
-MOST_SEQUENCES = {"tensorrt-llm": 2048.0, "vllm": 1024.0, "sglang": 1024.0}
-WEIGHT_BYTES = {"bf16": 2.0, "fp8": 1.0, "nvfp4": 0.5625, "mxfp4": 0.53125}  # scales included
-ACTIVATIONS = {"bf16": "", "fp8": "fp8", "nvfp4": "nvfp4", "mxfp4": ""}
-UNPACKED = ("embedding", "head", "router", "norm")
-BASES = {
-    "nvidia/DeepSeek-R1-NVFP4": "deepseek-ai/DeepSeek-R1",
-    "nvidia/DeepSeek-V3.1-NVFP4": "deepseek-ai/DeepSeek-V3",
-    "nvidia/Llama-3.1-8B-Instruct-FP8": "meta-llama/Llama-3.1-8B",
-    "nvidia/Qwen3-32B-NVFP4": "Qwen/Qwen3-32B",
+PROMPTS_A_REQUEST = 10
+RANGE = (0.8, 0.9)  # least and mean of drawn lengths over the nominal one
+OWN_PRECISION = {  # checkpoints that are published in this one
+    "deepseek-ai/DeepSeek-R1": "fp8",
+    "deepseek-ai/DeepSeek-V3": "fp8",
+    "MiniMaxAI/MiniMax-M2.5": "fp8",
+    "openai/gpt-oss-120b": "mxfp4",
+}
+FP8_CACHE: Mapping[str, dict[str, Any]] = {
+    "tensorrt-llm": {"kv_cache_config": {"dtype": "fp8"}},
+    "vllm": {"kv_cache_dtype": "fp8"},
+    "sglang": {"kv_cache_dtype": "fp8_e4m3"},
 }
 
 
@@ -55,18 +42,32 @@ class Row(NamedTuple):
     engine: str
     version: str
     precision: str
-    layout: Layout
-    concurrency: float
-    prompt: float
-    output: float
+    devices: int
+    tensor: int
+    data: int  # attention data-parallel ranks
+    expert_tensor: int
+    expert: int
+    concurrency: int
+    prompt: int
+    output: int
     fixed: bool
     suspect: str
     ttft: float
     tpot: float
 
+    @property
+    def blackwell(self) -> bool:
+        """Whether the accelerator is of that generation."""
+        return "b200" in self.accelerator
+
+    @property
+    def configuration(self) -> tuple[Any, ...]:
+        """All that is deployed: rows of one differ in the load."""
+        return self[1:11]
+
 
 def rows(path: Path) -> Iterator[Row]:
-    """The measurements of a CSV file, disaggregated totals left out."""
+    """The measurements of a file; totals of prefill and decode servers apart are left out."""
     with path.open(encoding="utf-8", newline="") as file:
         for record in csv.DictReader(file):
             if record["suspect"] != "disaggregated":
@@ -74,170 +75,113 @@ def rows(path: Path) -> Iterator[Row]:
 
 
 def _row(record: Mapping[str, str]) -> Row:
-    fixed = record["lengths"] == "fixed"
-    share = 1.0 if fixed else RANGED_SHARE
-    layout = Layout(
-        int(record["tensor_parallel"]),
-        int(record["attention_data_parallel"]),
-        int(record["expert_parallel"]),
-    )
     return Row(
-        record["id"],
-        record["model"],
-        record["accelerator"],
-        record["engine"],
-        record["engine_version"],
-        "mxfp4" if "gpt-oss" in record["model"] else record["precision"],
-        layout,
-        max(1.0, float(record["concurrency"] or 1)),
-        float(record["isl"]) * share,
-        max(1.0, float(record["osl"]) * share),
-        fixed,
-        record["suspect"],
-        float(record["ttft_ms"]) / 1e3,
-        float(record["tpot_ms"]) / 1e3,
+        id=record["id"],
+        model=record["model"],
+        accelerator=record["accelerator"],
+        engine=record["engine"],
+        version=record["engine_version"],
+        precision=record["precision"],
+        devices=int(record["devices"]),
+        tensor=int(record["tensor_parallel"]),
+        data=int(record["attention_data_parallel"]),
+        expert_tensor=int(record["moe_tensor_parallel"]),
+        expert=int(record["expert_parallel"]),
+        concurrency=max(1, int(float(record["concurrency"] or 1))),
+        prompt=int(record["isl"]),
+        output=max(1, int(record["osl"])),
+        fixed=record["lengths"] == "fixed",
+        suspect=record["suspect"],
+        ttft=float(record["ttft_ms"]) / 1e3,
+        tpot=float(record["tpot_ms"]) / 1e3,
     )
 
 
-def _packed(precision: str, architecture: Architecture, tensor: Tensor) -> str:
-    """The precision that one tensor is stored in."""
-    if not tensor.linear or not tensor.into or tensor.role in UNPACKED:
-        return "bf16"
-    if precision == "mxfp4" and tensor.role != "expert":
-        return "bf16"
-    if precision == "nvfp4" and tensor.role == "attention" and architecture.experts:
-        return "bf16"
-    return precision
+def is_clean(row: Row) -> bool:
+    """Whether the columns tell what was measured.
+
+    Speculation that is not in the columns, start-up inside the first token, and rows several
+    times off their own neighbours are not clean.
+    """
+    odd = (
+        row.suspect
+        or row.model in ("nvidia/DeepSeek-R1-NVFP4", "nvidia/Llama-3.1-8B-Instruct-FP8")
+        or row.version == "1.2.0rc6.post1"
+    )
+    first = (row.model, row.engine, row.version)
+    return not (
+        odd
+        or (row.model == "Qwen/Qwen3-32B" and row.accelerator == "nvidia/gb200-186gb")
+        or (first[0] == "openai/gpt-oss-120b" and _gpt_oss_is_odd(row))
+        or (first == ("Qwen/Qwen3-32B", "vllm", "0.12.0")
+            and row.prompt == 4000 and row.precision == "fp8")
+    )  # fmt: skip
 
 
-def _version(text: str) -> tuple[int, ...] | None:
-    digits = []
-    for part in text.split("."):
-        number = part.partition("rc")[0]
-        if not number.isdigit():
-            break
-        digits.append(int(number))
-    return tuple(digits) or None
+def _gpt_oss_is_odd(row: Row) -> bool:
+    if row.engine == "vllm":
+        return row.concurrency == 512 and "h100" in row.accelerator
+    return row.version == "1.3.0rc1" and row.prompt == 4000
 
 
-class Replay:
-    """Predicts measurements with the catalogue's models and parts and the shipped terms."""
+def _layout(row: Row) -> dict[str, Any]:
+    args: dict[str, Any] = {}
+    devices = max(row.tensor, row.data)
+    if row.engine == "vllm":
+        args |= {"tensor_parallel_size": row.tensor, "data_parallel_size": row.data}
+        if row.expert > 1:
+            args["enable_expert_parallel"] = True
+    elif row.engine == "sglang":
+        args["tp_size"] = devices
+        if row.data > 1:
+            args |= {"dp_size": row.data, "enable_dp_attention": True}
+        if row.expert > 1:
+            args["ep_size"] = row.expert
+    else:
+        args["tensor_parallel_size"] = devices
+        if row.data > 1:
+            args["enable_attention_dp"] = True
+        if row.expert > 1:
+            args["moe_expert_parallel_size"] = row.expert
+            if row.expert_tensor > 1:
+                args["moe_tensor_parallel_size"] = row.expert_tensor
+    return args
 
-    def __init__(self, terms: Path | None = None) -> None:
-        """`terms` are read after the load model's shipped constants, and win."""
-        loaded = plugins(("capcheck_models", "capcheck_nvidia"))
-        self.catalogue = Catalogue(loaded.shelves())
-        self.models = loaded.models()
-        more = (terms,) if terms is not None else ()
-        self.book = TermBook([(file, "capcheck_serving") for file in (*capcheck_terms(), *more)])
-        self._architectures: dict[str, Architecture] = {}
-        self._parts: dict[str, Accelerator] = {}
-        self._works: dict[tuple[object, ...], Work] = {}
 
-    def architecture(self, model: str) -> Architecture:
-        """The catalogue's architecture. Raises KeyError when no source knows the model."""
-        if model not in self._architectures:
-            named = BASES.get(model, model)
-            found = (source.find(named, self.catalogue) for source in self.models)
-            match = next((one for one in found if one is not None), None)
-            if match is None:
-                raise KeyError(model)
-            self._architectures[model] = match.architecture
-        return self._architectures[model]
+def _lengths(nominal: int, fixed: bool) -> Any:
+    if fixed:
+        return nominal
+    least, mean = (round(share * nominal) for share in RANGE)
+    return {"min": least, "mean": mean, "max": nominal}
 
-    def accelerator(self, identity: str) -> Accelerator:
-        """The catalogue's part. Raises KeyError."""
-        if identity not in self._parts:
-            self._parts[identity] = self.catalogue.accelerator(identity)
-        return self._parts[identity]
 
-    def work(self, row: Row) -> Work:
-        """What one rank reads and computes."""
-        key = (row.model, row.accelerator, row.engine, row.precision, row.layout)
-        if key not in self._works:
-            self._works[key] = self._work(row)
-        return self._works[key]
-
-    def _work(self, row: Row) -> Work:
-        architecture, accelerator = self.architecture(row.model), self.accelerator(row.accelerator)
-
-        def stored(tensor: Tensor) -> float:
-            return tensor.elements * WEIGHT_BYTES[_packed(row.precision, architecture, tensor)]
-
-        def peak(tensor: Tensor) -> float:
-            packed = _packed(row.precision, architecture, tensor)
-            return compute_of(packed, ACTIVATIONS[packed], accelerator.flops)[1]
-
-        small = row.engine == "tensorrt-llm" or accelerator.architecture == "blackwell"
-        storage = Storage(stored, peak, 1.0 if small else 2.0, state_bytes=2.0)
-        link = accelerator.link.bytes_per_second or 0.0
-        machine = Machine(accelerator.bandwidth, accelerator.flops["bf16"], link)
-        return work_of(architecture, storage, row.layout, machine)
-
-    def limits(self, row: Row, work: Work) -> Limits:
-        """Requests that the rest of the memory holds, and the engine's own limit."""
-        held = row.prompt + row.output * self.terms(row).read("serving.reserved_output")
-        memory = self.accelerator(row.accelerator).visible_bytes or 0.0
-        embedding = work.head.bytes  # as large as the head
-        free = memory * FRACTIONS[row.engine] - work.weight_bytes - embedding - WORKSPACE
-        request = work.cache_bytes(held) - work.state_bytes / 2.0
-        return Limits(
-            cache_requests=max(free, 0.0) / request,
-            max_sequences=MOST_SEQUENCES[row.engine],
-            step_tokens=math.inf,
-            chunk_tokens=STEP_TOKENS,
-        )
-
-    def terms(self, row: Row) -> Terms:
-        """The constants for a measurement's facts."""
-        accelerator = self.accelerator(row.accelerator)
-        architecture = self.architecture(row.model)
-        return Terms(
-            self.book,
-            {
-                "engine": row.engine,
-                "release": _version(row.version),
-                "vendor": accelerator.vendor,
-                "memory_class": accelerator.memory_class,
-                "architecture": accelerator.architecture,
-                "link": accelerator.link.kind,
-                "family": architecture.family,
-                "moe": architecture.experts > 0,
-            },
-        )
-
-    def band(self, row: Row, name: str) -> tuple[float, float]:
-        """The ends of a term for a measurement's facts."""
-        terms = self.terms(row)
-        terms.read(name)
-        term = terms.reads[name]
-        return term.low, term.high
-
-    def server(self, row: Row) -> Server:
-        """The replica that was measured."""
-        work = self.work(row)
-        read = self.terms(row).read
-        flops = self.accelerator(row.accelerator).flops
-        dense = "bf16" if row.precision == "mxfp4" else row.precision
-        packings = [
-            Packing(8.0 * WEIGHT_BYTES[name], compute_of(name, ACTIVATIONS[name], flops)[0])
-            for name in (dense, row.precision)
-        ]
-        every = 1.0
-        if row.engine == "sglang" and not row.fixed:
-            blackwell = self.accelerator(row.accelerator).architecture == "blackwell"
-            every = 30.0 if blackwell and row.concurrency >= 16 else 10.0
-        return Server(
-            work,
-            step_constants(read, *packings),
-            load_constants(read, "fixed" if row.fixed else "varied", "burst"),
-            self.limits(row, work),
-            poll_steps=every,
-        )
-
-    def predict(self, row: Row) -> LoadState:
-        """The state of the replica under the measurement's load."""
-        context = row.prompt + row.output / 2.0
-        traffic = Traffic(row.prompt, row.output, context, row.prompt)
-        burst = Burst(PROMPTS_A_REQUEST * row.concurrency)
-        return closed_loop(self.server(row), traffic, row.concurrency, burst)
+def spec_of(row: Row) -> str:
+    """The deployment that a row describes, as YAML (JSON is YAML)."""
+    args = _layout(row)
+    if row.engine == "tensorrt-llm" or row.blackwell:
+        args |= FP8_CACHE[row.engine]
+    if row.engine == "sglang" and not row.fixed:
+        every = 30 if row.blackwell and row.concurrency >= 16 else 10
+        args["scheduler_recv_interval"] = every
+    model: dict[str, Any] = {"id": row.model}
+    own = OWN_PRECISION.get(row.model, "bf16")
+    if row.precision != own and not row.model.startswith("nvidia/"):
+        model["weights"] = {"precision": row.precision}
+    engine: dict[str, Any] = {"name": row.engine, "args": args}
+    if row.version[:1].isdigit():
+        engine["version"] = row.version
+    return json.dumps({
+        "apiVersion": "capcheck/v1",
+        "kind": "Deployment",
+        "name": row.id,
+        "model": model,
+        "hardware": {"accelerator": row.accelerator, "count": row.devices},
+        "engine": engine,
+        "workload": {
+            "prompt_tokens": _lengths(row.prompt, row.fixed),
+            "output_tokens": _lengths(row.output, row.fixed),
+            "concurrency": row.concurrency,
+            "start": "burst",
+            "prompts": PROMPTS_A_REQUEST * row.concurrency,
+        },
+    })  # fmt: skip

@@ -36,6 +36,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "engines": known.engines,
     "counts": known.counts,
     "scorecard": scorecard.markdown,
+    "latency-scorecard": scorecard.latency_markdown,
 }
 
 

@@ -1,4 +1,4 @@
-"""The scorecard of start-up memory, made by the benchmarks."""
+"""The scorecards, made by the benchmarks."""
 
 from __future__ import annotations
 
@@ -14,5 +14,14 @@ def markdown() -> str:
     """Verdicts and tables of every engine."""
     sys.path.insert(0, str(BENCHMARKS))
     from scorecard import page
+
+    return page()
+
+
+@cache
+def latency_markdown() -> str:
+    """Tables of latencies under load, of single figures and of percentiles."""
+    sys.path.insert(0, str(BENCHMARKS))
+    from latency_scorecard import page
 
     return page()
