@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import NamedTuple
@@ -141,6 +142,44 @@ def print_deployments(paths: Sequence[Path]) -> None:
         print(f"  among the slowest      {seconds * 1000:7.1f} ms  {name}")
 
 
+LOADED = """\
+apiVersion: capcheck/v1
+kind: Deployment
+name: loaded
+model: {id: MODEL}
+hardware: {accelerator: nvidia/h100-sxm5-80gb, count: 8}
+engine: {name: vllm, version: "0.11.0", args: {tensor_parallel_size: 8}}
+workload:
+  prompt_tokens: {p50: 700, p95: 2500, max: 6000}
+  output_tokens: {p50: 250, p95: 800, max: 2000}
+  concurrency: 32
+"""
+EVALUATIONS = 200
+
+
+def print_evaluations() -> None:
+    """What one evaluation of the load model takes, once a server is built."""
+    from capcheck.physics.load import closed_loop, open_loop
+    from capcheck.testing import Bench
+    from capcheck_serving import serving
+
+    for model in ("meta-llama/Llama-3.1-70B-Instruct", "openai/gpt-oss-120b"):
+        case = Bench().cases(LOADED.replace("MODEL", model))[0]
+        terms = case.terms()
+        one = serving.declared(case, terms)
+        server, traffic = serving.server(case, terms, one), serving.traffic(case, one)
+        most = closed_loop(server, traffic, 32.0).most_requests_per_second
+        for words, load in (
+            ("32 in flight", partial(closed_loop, server, traffic, 32.0)),
+            ("at 0.7 of its capacity", partial(open_loop, server, traffic, 0.7 * most, 600.0)),
+        ):
+            begun = time.perf_counter()
+            for _ in range(EVALUATIONS):
+                load()
+            each = (time.perf_counter() - begun) / EVALUATIONS
+            print(f"  a load state {each * 1000:7.2f} ms  {model}, {words}")
+
+
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description="Prints what a run of capcheck takes.")
@@ -156,6 +195,7 @@ def main() -> None:
     )
     print_processes(given.paths, max(1, given.runs))
     print_deployments(given.paths)
+    print_evaluations()
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ def test_every_row_has_its_figures(tmp_path: Path) -> None:
     assert len(rows) == 6
     assert all(float(figure) > 0 for _, figure, _ in rows)
     assert float(rows[0][2]) == 1.0
+    assert len(re.findall(r"a load state +\d+\.\d\d ms ", done.stdout)) == 4
     assert re.search(r"the first deployment +\d+\.\d ms  tiny", done.stdout)
 
 
