@@ -134,6 +134,8 @@ def _workload(point: Point) -> dict[str, Any]:
         even = EVEN if row["evenly_spaced"] else float(row["replicas"])
         if even != 1.0:
             made["burstiness"] = even
+        if row["prompts"]:
+            made["prompts"] = row["prompts"]
         return made
     made["concurrency"] = row["concurrency"] or row["prompts"]
     if row["prompts"]:

@@ -155,8 +155,12 @@ def state_at(case: Case, t: Terms, one: Declared, *, inflight: float | None = No
     if rate is None:
         place = case.deployment.place_for("workload")
         raise Unknown(unknown(place, "neither concurrency nor request_rate is declared"), "traffic")
-    each = rate.highest.get("request_rate") / replicas(case.deployment)
-    return open_loop(made, flow, max(each, 1e-6), t.read("serving.saturated_horizon"))
+    offered = max(rate.highest.get("request_rate"), 1e-6)
+    lasting = t.read("serving.saturated_horizon")
+    prompts = case.deployment.number("workload", "prompts")
+    if prompts is not None:  # a test of so many ends before a backlog is older
+        lasting = min(lasting, max(prompts.get("prompts"), 1.0) / offered)
+    return open_loop(made, flow, offered / replicas(case.deployment), lasting)
 
 
 def is_burst(case: Case) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from capcheck.testing import Bench
@@ -47,3 +49,19 @@ def test_preemption_begins_where_the_cache_is_full() -> None:
 
 def test_nothing_is_evicted_that_was_reserved() -> None:
     assert estimate("preemption_probability", "concurrency: 400", **TRTLLM) == 0.0
+
+
+def test_a_test_at_a_rate_ends_before_its_backlog_is_old() -> None:
+    """900 requests a second, most of them waiting: 1,000 are sent in about a second, not in ten
+    minutes; who is admitted waits for the prompts of the others all the same."""
+    bench, spec = Bench(), {
+        "apiVersion": "capcheck/v1", "kind": "Deployment", "name": "x",
+        "model": {"id": "meta-llama/Llama-3.1-8B-Instruct"},
+        "hardware": {"accelerator": "nvidia/h100-sxm5-80gb", "count": 1},
+        "engine": {"name": "vllm", "version": "0.11.0"},
+        "workload": {"prompt_tokens": 1000, "output_tokens": 200, "request_rate": "900/s"},
+    }  # fmt: skip
+    (long,) = bench.cases(json.dumps(spec))
+    spec["workload"]["prompts"] = 1000  # type: ignore[index]
+    (short,) = bench.cases(json.dumps(spec))
+    assert short.estimate("ttft_seconds").mid < long.estimate("ttft_seconds").mid / 10
