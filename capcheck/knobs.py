@@ -32,7 +32,8 @@ DEVICE_COUNTS = (2, 4, 8, 16)
 MOST_RANKS = 64
 SHORTEST, PLANNED_SHORTEST, FEWEST_STEP_TOKENS = 1024, 256, 512
 MOST_SEQUENCES, MOST_STEP_TOKENS = 1024, 16_384
-TIMES_THE_REPLICAS = 128
+TIMES_THE_REPLICAS = 128  # at a rate
+TIMES_IN_FLIGHT = 16  # requests in flight that are shared by more are few on each
 WIDE_KV = ("bf16", "fp16", "fp32")
 FIGURES = ((), ("max",), ("p999",), ("p99",), ("p95",), ("p90",), ("p50",), ("mean",))
 
@@ -106,7 +107,9 @@ def _of_load(case: Case, field: str) -> list[Any]:
         replicas = case.deployment.count("replicas")
         have = max(1, replicas.either(0)) if replicas is not None else 1
         known = replicas is None or replicas.known
-        return list(range(have + 1, TIMES_THE_REPLICAS * have + 1)) if known else []
+        closed = case.deployment.has("workload", "concurrency")
+        times = TIMES_IN_FLIGHT if closed else TIMES_THE_REPLICAS
+        return list(range(have + 1, times * have + 1)) if known else []
     value: Value[int] = getattr(case.plan, FIELD[field])
     if not value.known or value.get() < 1:
         return []

@@ -192,8 +192,8 @@ def show_bytes(value: float) -> str:
 
 def show_seconds(value: float) -> str:
     """`85 us`, `52.0 ms`, `1.2 s`, `10.0 min`, `3.0 h`."""
-    if not isfinite(value):
-        return f"{value} s"
+    if not isfinite(value) or value == 0:
+        return f"{value:.0f} s"
     return _show(
         value,
         (

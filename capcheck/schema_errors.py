@@ -144,9 +144,11 @@ class Explainer:
         where = f" in {dotted(path)}" if path else ""
         message = f"unknown key {quoted(key)}{where}"
         near = self.tree.suggest(path, key)
-        taken = [name for name in near if name in siblings]
+        taken = [name for name in near if name in siblings and name != key]
         help = did_you_mean(near)
-        if taken:
+        if key in near:
+            help = (f"{key} stands at the top level",)
+        elif taken:
             help = (f"{taken[0]} is already given",)
         elif not near and self.tree.names(path):
             help = (f"{self._name(path)} takes {', '.join(self.tree.names(path))}",)

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from capcheck import Case, Estimate, Terms, estimate
+from capcheck.physics.load import LoadState
 from capcheck.workload import concurrency
 from capcheck_serving.percentiles import SHARES, tail
-from capcheck_serving.serving import is_burst, state
+from capcheck_serving.serving import is_burst, state, state_if
 
 LOAD = "at the declared load"
 
 
-def _residual(case: Case, t: Terms, latency: str) -> float:
-    """Measured over predicted: 1, and its band. At a rate near the capacity it is another one."""
+def _loaded(case: Case, t: Terms) -> LoadState:
+    """The state under the declared load. Near a rate's capacity, what that is moves it."""
     made = state(case)
+    if concurrency(case.deployment) is not None:
+        return made
+    if made.saturation <= case.terms().read("serving.tail_load"):
+        return made
+    return state_if(case, t.read("serving.throughput_residual"))
+
+
+def _residual(case: Case, t: Terms, latency: str) -> float:
+    """Measured over predicted: 1, and its band."""
+    closed = concurrency(case.deployment) is not None
+    kind = "saturated_" if closed and state(case).saturated else ""
     start = "burst" if is_burst(case) else "steady"
-    loop = "closed" if concurrency(case.deployment) is not None else "open"
-    near = loop == "open" and made.saturation > case.terms().read("serving.tail_load")
-    if made.saturated or near:
-        return t.read(f"serving.saturated_{latency}_residual", start=start, loop=loop)
-    return t.read(f"serving.{latency}_residual", start=start)
+    return t.read(f"serving.{kind}{latency}_residual", start=start)
 
 
 @estimate("prefill_seconds", unit="s", basis="one median prompt, idle")
@@ -27,28 +35,28 @@ def prefill_seconds(case: Case, t: Terms) -> float:
     return state(case).prefill_seconds * t.read("serving.ttft_residual")
 
 
-@estimate("ttft_seconds", unit="s", basis=f"median {LOAD}")
+@estimate("ttft_seconds", unit="s", basis=f"median {LOAD}", least=0.0)
 def ttft_seconds(case: Case, t: Terms) -> float:
     """Median time to first token, seconds."""
-    return state(case).ttft_median_seconds * _residual(case, t, "ttft")
+    return _loaded(case, t).ttft_median_seconds * _residual(case, t, "ttft")
 
 
-@estimate("ttft_seconds_mean", unit="s", basis=f"mean {LOAD}")
+@estimate("ttft_seconds_mean", unit="s", basis=f"mean {LOAD}", least=0.0)
 def ttft_seconds_mean(case: Case, t: Terms) -> float:
     """Mean time to first token, seconds."""
-    return state(case).ttft_mean_seconds * _residual(case, t, "ttft")
+    return _loaded(case, t).ttft_mean_seconds * _residual(case, t, "ttft")
 
 
-@estimate("tpot_seconds", unit="s", basis=f"median {LOAD}")
+@estimate("tpot_seconds", unit="s", basis=f"median {LOAD}", least=0.0)
 def tpot_seconds(case: Case, t: Terms) -> float:
     """Median time per output token, seconds."""
-    return state(case).tpot_seconds * _residual(case, t, "tpot")
+    return _loaded(case, t).tpot_seconds * _residual(case, t, "tpot")
 
 
-@estimate("tpot_seconds_mean", unit="s", basis=f"mean {LOAD}")
+@estimate("tpot_seconds_mean", unit="s", basis=f"mean {LOAD}", least=0.0)
 def tpot_seconds_mean(case: Case, t: Terms) -> float:
     """Mean time per output token, seconds."""
-    return state(case).tpot_seconds * _residual(case, t, "tpot")
+    return _loaded(case, t).tpot_seconds * _residual(case, t, "tpot")
 
 
 TAILS = tuple(

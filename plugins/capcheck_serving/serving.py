@@ -142,11 +142,19 @@ def state(case: Case) -> LoadState:
     return made
 
 
-def state_at(case: Case, t: Terms, one: Declared, *, inflight: float | None = None) -> LoadState:
-    """The state at the declared load, or with `inflight` requests on the replica."""
+def state_if(case: Case, capacity: float) -> LoadState:
+    """The state if the replica served `capacity` times what is predicted: at a rate over that."""
+
+    def compute() -> LoadState:
+        t = case.terms()
+        return state_at(case, t, declared(case, t), capacity)
+
+    return state(case) if capacity == 1.0 else case.once(f"serving state {capacity}", compute)
+
+
+def state_at(case: Case, t: Terms, one: Declared, capacity: float = 1.0) -> LoadState:
+    """The state at the declared load; a rate is taken over `capacity`."""
     made, flow = server(case, t, one), traffic(case, one)
-    if inflight is not None:
-        return closed_loop(made, flow, inflight)
     flight = concurrency(case.deployment)
     if flight is not None:
         requests = max(flight.get("concurrency"), 1e-3)
@@ -155,7 +163,7 @@ def state_at(case: Case, t: Terms, one: Declared, *, inflight: float | None = No
     if rate is None:
         place = case.deployment.place_for("workload")
         raise Unknown(unknown(place, "neither concurrency nor request_rate is declared"), "traffic")
-    offered = max(rate.highest.get("request_rate"), 1e-6)
+    offered = max(rate.highest.get("request_rate") / capacity, 1e-6)
     lasting = t.read("serving.saturated_horizon")
     prompts = case.deployment.number("workload", "prompts")
     if prompts is not None:  # a test of so many ends before a backlog is older

@@ -194,7 +194,7 @@ def test_show_bytes(value: float, expected: str) -> None:
         (90, "90.0 s"),
         (600, "10.0 min"),
         (10800, "3.0 h"),
-        (0, "0 us"),
+        (0, "0 s"),
         (-0.5, "-500.0 ms"),
         (float("nan"), "nan s"),
     ],
