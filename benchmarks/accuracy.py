@@ -18,6 +18,7 @@ from pathlib import Path
 
 from memory_score import QUANTITIES, Line, Scored, line_of, score
 from startup_cases import rows, spec_of
+from tables import print_table
 
 from capcheck.quantity import GIB
 from capcheck.testing import Bench
@@ -59,15 +60,7 @@ def show_lines(lines: Sequence[Line], markdown: bool) -> None:
             f"{one.ninety:.2f} {one.unit}", f"{one.bias:+.2f}", f"{one.coverage:.0%}",
             f"{one.width:.1%}",
         ))  # fmt: skip
-    widths = [max(len(row[at]) for row in table) for at in range(len(head))]
-    for number, row in enumerate(table):
-        cells = [
-            cell.ljust(width) if at < 2 else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        print(f"| {' | '.join(cells)} |" if markdown else "  ".join(cells).rstrip())
-        if markdown and not number:
-            print("|" + "|".join("-" * (width + 2) for width in widths) + "|")
+    print_table(table, markdown)
 
 
 def show_verdicts(cases: Sequence[Scored]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
+from tables import print_table
 from tail_cases import Point, points, spec_of
 
 from capcheck import Case, Unknown
@@ -128,15 +129,7 @@ def show(cases: Sequence[Scored], figures: Sequence[str], markdown: bool) -> Non
                     f"{one.twenty:.0%}", f"{one.fifty:.0%}", f"{one.bias:+.0%}",
                     f"{one.coverage:.0%}", f"x{one.width:.1f}",
                 ))  # fmt: skip
-    widths = [max(len(row[at]) for row in table) for at in range(len(head))]
-    for number, row in enumerate(table):
-        cells = [
-            cell.ljust(width) if at < 2 else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        print(f"| {' | '.join(cells)} |" if markdown else "  ".join(cells).rstrip())
-        if markdown and not number:
-            print("|" + "|".join("-" * (width + 2) for width in widths) + "|")
+    print_table(table, markdown)
 
 
 def show_saturation(cases: Sequence[Scored]) -> None:

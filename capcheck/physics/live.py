@@ -84,7 +84,7 @@ def mean_context(prompt: Lengths, output: Lengths) -> float:
     return prompt.mean + output.moment(2) / (2.0 * output.mean)
 
 
-class _Tilt(NamedTuple):
+class Cumulants(NamedTuple):
     """Cumulant generating function of one part and its two derivatives at a tilt."""
 
     value: float
@@ -92,7 +92,8 @@ class _Tilt(NamedTuple):
     curve: float
 
 
-def _tilted(atoms: Sequence[Atom], tilt: float) -> _Tilt:
+def tilted(atoms: Sequence[Atom], tilt: float) -> Cumulants:
+    """The generating function of lengths at a tilt, 1 / tokens."""
     top = max(tilt * atom.tokens for atom in atoms)
     total = first = second = 0.0
     for share, tokens in atoms:
@@ -101,12 +102,12 @@ def _tilted(atoms: Sequence[Atom], tilt: float) -> _Tilt:
         first += weight * tokens
         second += weight * tokens * tokens
     mean = first / total
-    return _Tilt(top + math.log(total), mean, max(0.0, second / total - mean * mean))
+    return Cumulants(top + math.log(total), mean, max(0.0, second / total - mean * mean))
 
 
 def _exceedance(one: Live, requests: float, tilt: float) -> tuple[float, float]:
     """(sum of live tokens, probability that it is exceeded) at a tilt above 0."""
-    parts = (_tilted(one.prompt, tilt), _tilted(one.output, tilt))
+    parts = (tilted(one.prompt, tilt), tilted(one.output, tilt))
     value = requests * (sum(part.value for part in parts) + tilt * one.extra)
     total = requests * (sum(part.slope for part in parts) + one.extra)
     curve = requests * sum(part.curve for part in parts)

@@ -7,11 +7,10 @@ fits now preempts one of them when the sum of live tokens passes the cache.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from capcheck.physics.lengths import Atom, normal_share
-from capcheck.physics.live import Live
+from capcheck.physics.lengths import normal_share
+from capcheck.physics.live import Cumulants, Live, tilted
 
 ROUNDS = 60  # of Newton's method, kept between known tilts
 FAR = 8.0  # standard deviations that carry no probability
@@ -24,35 +23,15 @@ class Room(NamedTuple):
     tokens: float
 
 
-class _Cumulants(NamedTuple):
-    """Cumulant generating function and its two derivatives at a tilt."""
-
-    value: float
-    slope: float
-    curve: float
-
-
-def _tilted(atoms: Sequence[Atom], tilt: float) -> _Cumulants:
-    top = max(tilt * atom.tokens for atom in atoms)
-    total = first = second = 0.0
-    for share, tokens in atoms:
-        weight = share * math.exp(tilt * tokens - top)
-        total += weight
-        first += weight * tokens
-        second += weight * tokens * tokens
-    mean = first / total
-    return _Cumulants(top + math.log(total), mean, max(0.0, second / total - mean * mean))
-
-
-def _sum_at(one: Live, requests: float, arriving: bool, tilt: float) -> _Cumulants:
+def _sum_at(one: Live, requests: float, arriving: bool, tilt: float) -> Cumulants:
     """Of the live tokens of `requests`; of a Poisson number with this mean when `arriving`."""
-    prompt, output = _tilted(one.prompt, tilt), _tilted(one.output, tilt)
+    prompt, output = tilted(one.prompt, tilt), tilted(one.output, tilt)
     value = prompt.value + output.value + tilt * one.extra
     slope, curve = prompt.slope + output.slope + one.extra, prompt.curve + output.curve
     if not arriving:
-        return _Cumulants(requests * value, requests * slope, requests * curve)
+        return Cumulants(requests * value, requests * slope, requests * curve)
     weight = requests * math.exp(min(value, 500.0))
-    return _Cumulants(weight - requests, weight * slope, weight * (curve + slope * slope))
+    return Cumulants(weight - requests, weight * slope, weight * (curve + slope * slope))
 
 
 def preemption_probability(room: Room, requests: float, *, arriving: bool = False) -> float:
