@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 FEWEST_PROMPTS = 100  # below, a 99th percentile is the maximum
+FEW_RAN = 0.25  # of those in flight
 COLD = 20.0  # a p99 above so many medians, far below saturation, is a cold start
 QUEUED = 10.0  # a median wait above so many prefills is a queue
 SHORT_OF = 0.9  # a throughput below this share of the offered rate is saturation
@@ -68,7 +69,18 @@ class Point(NamedTuple):
         median, tail = self.row["ttft_p50_ms"], self.row["ttft_p99_ms"]
         if median and tail and tail > COLD * median:
             return "cold start"
-        return ""
+        return "few ran of those sent" if self._ran() < FEW_RAN else ""
+
+    def _ran(self) -> float:
+        """Requests that decoded at once over those in flight (Little); 1 where it cannot be told.
+
+        An engine that was built for few sequences says so nowhere.
+        """
+        row = self.row
+        served, tpot, flight = row["request_throughput"], row["tpot_p50_ms"], row["concurrency"]
+        if not (served and tpot and flight):
+            return 1.0
+        return float(served * row["output_mean"] * tpot / 1e3 / flight)
 
     @property
     def overload(self) -> float | None:

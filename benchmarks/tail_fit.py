@@ -168,6 +168,7 @@ def fitted(found: Sequence[Residual], latency: str, kind: Kind | None) -> dict[s
         mid = min(own.mid, above.mid)
         low = min(own.low / own.mid, (top.low / top.mid) ** share)
         high = max(own.high / own.mid, (top.high / top.mid) ** share)
+        high = min(high, above.high / above.mid)  # no band reaches above the next percentile's
         above = made[percentile] = own._replace(low=mid * low, mid=mid, high=mid * high)
     return made
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from capcheck.accounts import Accounting
 from capcheck.case_facts import facts_of
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from capcheck.quantization import Scheme
 
 T = TypeVar("T")
+Least: TypeAlias = "float | Callable[[Case], float] | None"
 
 
 class Model(NamedTuple):
@@ -62,12 +63,12 @@ class Estimate(NamedTuple):
     unit: str
     compute: Callable[[Case, Terms], float]
     basis: str = ""
-    least: float | None = None  # what the quantity cannot be below: its band neither
+    least: Least = None  # what the quantity cannot be below: its band neither
     account: Accounting | None = None  # what it is made of
 
 
 def estimate(
-    name: str, *, unit: str, basis: str = "", least: float | None = None
+    name: str, *, unit: str, basis: str = "", least: Least = None
 ) -> Callable[[Callable[[Case, Terms], float]], Estimate]:
     """Make a function over (case, terms) a shared estimate, in SI units."""
 
@@ -247,7 +248,8 @@ class Case:
 
     def estimate(self, name: str) -> Band:
         """A shared estimate with its band, in its unit. Raises Unknown."""
-        band, least = self.spread(name).band, self.workshop.estimates[name].least
+        band, stated = self.spread(name).band, self.workshop.estimates[name].least
+        least = stated(self) if callable(stated) else stated
         return band if least is None else Band(*(max(least, side) for side in band))
 
     def supports(self, rule: str) -> tuple[Support, ...]:

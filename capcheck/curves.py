@@ -30,8 +30,8 @@ FIELDS: dict[By, FieldPath] = {
     "rate": ("workload", "request_rate"),
 }
 MOST_IN_FLIGHT = 65_536
-TIMES_THE_RATE = 1024.0  # how far above and below the declared rate is looked
-RATE_STEPS = 20  # of a bisection over a factor of a million: 0.01 % of the rate
+TIMES_THE_RATE = 2.0**20  # how far above and below the declared rate is looked
+RATE_STEPS = 13  # of a bisection over a factor of two: 0.01 % of the rate
 FIGURES = 2  # significant ones of a rate that is reached
 
 
@@ -163,11 +163,17 @@ def _most_in_flight(case: Case, holds: _Holds) -> float:
 
 def _highest_rate(case: Case, holds: _Holds) -> float:
     start = _start(case, "rate", 1.0)
-    low, high = start / TIMES_THE_RATE, start * TIMES_THE_RATE
-    if not holds(low):
-        return 0.0
-    if holds(high):
-        return math.inf
+    low = high = start
+    if holds(start):
+        while holds(high):
+            low, high = high, 2.0 * high
+            if high > start * TIMES_THE_RATE:
+                return math.inf
+    else:
+        while not holds(low):
+            low, high = low / 2.0, low
+            if low < start / TIMES_THE_RATE:
+                return 0.0
     for _ in range(RATE_STEPS):
         middle = math.sqrt(low * high)
         if holds(middle):

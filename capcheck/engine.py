@@ -60,6 +60,7 @@ class Plan(NamedTuple):
     draft_tokens: Value[int] | None
     extra: Mapping[str, Value[Any]]  # what only this engine has
     poll_steps: Value[int] | None = None  # steps between two looks for new requests; None: each
+    host_weights: Value[bool] | None = None  # whether some weights stay on the host; None: none do
 
     @property
     def devices(self) -> int:

@@ -34,7 +34,8 @@ class Balance:
         speculation = server.speculation
         self.proposed = max(speculation.proposed, 0.0) if speculation else 0.0
         accepted = speculation.acceptance if speculation else 0.0
-        self.gain = tokens_per_step(self.proposed, accepted)
+        # no step gives more tokens than are left behind the first
+        self.gain = min(tokens_per_step(self.proposed, accepted), max(self.outputs - 1.0, 1.0))
         self.prompt, cached = self._uncached(traffic.prompt_tokens)
         work, step = server.work, server.step
         self.variation = max(traffic.prompt_variation, 0.0)

@@ -186,7 +186,7 @@ def _state(balance: Balance, point: _Point) -> LoadState:
         tpot_seconds=rhythm.tpot,
         prefill_seconds=middle,
         ttft_mean_seconds=max(rhythm.first + wait.mean, 0.0),
-        ttft_median_seconds=max(median + wait.median, 0.0),
+        ttft_median_seconds=max(median + wait.median, middle),
         requests_per_second=point.rate * ranks,
         most_requests_per_second=point.full_rate * ranks,
         output_tokens_per_second=point.rate * ranks * balance.outputs,

@@ -139,7 +139,8 @@ def _admitted(case: Case, flight: Value[float], allowed: float, t: Terms) -> Ans
         asked = case.value("saturation", t) if found is not None else 0.0
     except Unknown:  # lengths are not declared: max_num_seqs alone was compared
         found, asked = None, 0.0
-    if found is None or found.limit == "max sequences":
+    alone = requests <= case.plan.data.get("data_parallel_size")  # who waits for nobody
+    if found is None or alone or found.limit == "max sequences":
         return _room(flight, allowed)
     if found.limit == "kv cache" and asked > 1.0:
         return Skip("the KV cache limits what runs: kv-cache/declared-load", flight)

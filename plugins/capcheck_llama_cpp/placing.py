@@ -1,10 +1,12 @@
-"""Where llama.cpp puts the layers of a model: on which device, or on the host. Pure."""
+"""Where llama.cpp puts the layers of a model: on which device, or on the host."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
+
+from capcheck import Model, Value
 
 COUNTS_OUTPUT_FIRST = 7000  # from this build on the output layer is the first to be offloaded
 HOST = None
@@ -38,3 +40,11 @@ def owners(
         else:
             found.append(min(bisect_right(ends, (index - first) / many), len(ends) - 1))
     return tuple(found)
+
+
+def on_host(gpu_layers: Value[int], host_experts: Value[int], model: Model | None) -> Value[bool]:
+    """Whether layers or experts are told to stay on the host."""
+    if host_experts.either(1) > 0:
+        return host_experts.map(lambda many: many > 0)
+    layers = len(model.architecture.layers) if model is not None else 0
+    return gpu_layers.map(lambda many: many < layers)

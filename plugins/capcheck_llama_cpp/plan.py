@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from capcheck import Accelerator, MemoryPolicy, Model, Plan, Site, Value, default, derived, unknown
 from capcheck.values import Origin
 from capcheck_llama_cpp import eras
+from capcheck_llama_cpp.placing import on_host
 from capcheck_llama_cpp.reading import Reading
 
 TYPE_WORDS = {"f16": "fp16", "f32": "fp32", "fp16": "fp16", "fp32": "fp32"}
@@ -94,6 +95,7 @@ class Planner:
             draft=draft,
             draft_tokens=self._draft_tokens() if draft is not None else None,
             extra={name: one for name, one in found._asdict().items() if one is not None},
+            host_weights=on_host(found.gpu_layers, found.host_experts, self.model),
         )
 
     def _draft_tokens(self) -> Value[int]:

@@ -21,6 +21,11 @@ def _loaded(case: Case, t: Terms) -> LoadState:
     return state_if(case, t.read("serving.throughput_residual"))
 
 
+def _own_prompt(case: Case) -> float:
+    """No first token comes before half of what its own prompt is predicted to take."""
+    return 0.5 * state(case).prefill_seconds
+
+
 def _residual(case: Case, t: Terms, latency: str) -> float:
     """Measured over predicted: 1, and its band."""
     closed = concurrency(case.deployment) is not None
@@ -35,13 +40,13 @@ def prefill_seconds(case: Case, t: Terms) -> float:
     return state(case).prefill_seconds * t.read("serving.ttft_residual")
 
 
-@estimate("ttft_seconds", unit="s", basis=f"median {LOAD}", least=0.0)
+@estimate("ttft_seconds", unit="s", basis=f"median {LOAD}", least=_own_prompt)
 def ttft_seconds(case: Case, t: Terms) -> float:
     """Median time to first token, seconds."""
     return _loaded(case, t).ttft_median_seconds * _residual(case, t, "ttft")
 
 
-@estimate("ttft_seconds_mean", unit="s", basis=f"mean {LOAD}", least=0.0)
+@estimate("ttft_seconds_mean", unit="s", basis=f"mean {LOAD}", least=_own_prompt)
 def ttft_seconds_mean(case: Case, t: Terms) -> float:
     """Mean time to first token, seconds."""
     return _loaded(case, t).ttft_mean_seconds * _residual(case, t, "ttft")

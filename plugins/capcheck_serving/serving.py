@@ -48,9 +48,11 @@ def _lengths(case: Case, name: str, sigma: float) -> Lengths:
 
 
 def declared(case: Case, t: Terms) -> Declared:
-    """Prompt and output lengths. Raises Unknown when they are not declared."""
+    """Prompt and output lengths, no longer than the engine takes. Raises Unknown without any."""
     sigma = t.read("serving.length_sigma")
-    return Declared(_lengths(case, "prompt_tokens", sigma), _lengths(case, "output_tokens", sigma))
+    most = case.plan.max_request_tokens.either(None)
+    made = (_lengths(case, name, sigma) for name in ("prompt_tokens", "output_tokens"))
+    return Declared(*(one if most is None else one.cut(float(most)) for one in made))
 
 
 def limits(case: Case, t: Terms, one: Declared) -> Limits:
@@ -114,14 +116,15 @@ def _poll_steps(case: Case) -> float:
 
 
 def traffic(case: Case, one: Declared) -> Traffic:
-    """What the requests look like, on average."""
+    """What the requests look like, on average. A cache that is off hits nothing."""
+    caching = case.plan.prefix_caching.either(True) is not False or case.engine.fallback
     return Traffic(
         one.prompt.mean,
         one.output.mean,
         mean_context(one.prompt, one.output),
         one.prompt.quantile(0.5),
         one.prompt.variation,
-        share(case.deployment, "prefix_hit_rate"),
+        share(case.deployment, "prefix_hit_rate") if caching else 0.0,
         one.output.variation,
         burstiness(case.deployment),
     )
@@ -157,8 +160,10 @@ def state_at(case: Case, t: Terms, one: Declared, capacity: float = 1.0) -> Load
     made, flow = server(case, t, one), traffic(case, one)
     flight = concurrency(case.deployment)
     if flight is not None:
-        requests = max(flight.get("concurrency"), 1e-3)
-        return closed_loop(made, flow, requests, burst(case))
+        requests, opening = max(flight.get("concurrency"), 1e-3), burst(case)
+        if opening is not None:  # no more are in flight than there are
+            requests = min(requests, opening.prompts)
+        return closed_loop(made, flow, requests, opening)
     rate = request_rate(case.deployment)
     if rate is None:
         place = case.deployment.place_for("workload")

@@ -19,7 +19,7 @@ def speculation(case: Case, t: Terms) -> Speculation | None:
     if case.plan.draft is None or tokens is None:
         return None
     acceptance = share(case.deployment, "acceptance_rate")
-    if not acceptance:
+    if case.deployment.share("workload", "acceptance_rate") is None:
         place = case.deployment.place_for("workload")
         raise Unknown(unknown(place, "speculation without a declared acceptance_rate"), "traffic")
     proposed = float(tokens.get("num_speculative_tokens"))

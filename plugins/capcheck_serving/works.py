@@ -50,6 +50,10 @@ def work(case: Case) -> Work:
 
 
 def _work(case: Case) -> Work:
+    held = case.plan.host_weights
+    if held is not None and held.either(True):
+        why = "weights on the host are read over its link, which is not modelled"
+        raise Unknown(held.because(why) if held.known else held, "latency")
     model = case.model.get("model")
     return work_of_model(case, model.architecture, model.scheme.get("quantization"))
 

@@ -64,6 +64,7 @@ class Planner:
             draft_tokens=self.drafting.tokens(),
             extra=self.extra(ranks),
             poll_steps=self.size("scheduler_recv_interval", 1),
+            host_weights=self.read.number("cpu_offload_gb", 0.0, self.why).map(bool),
         )
 
     def attention_ranks(self) -> Value[int]:

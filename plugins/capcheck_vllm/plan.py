@@ -77,6 +77,7 @@ class Planner:
             draft=draft,
             draft_tokens=self.draft_tokens(draft),
             extra=self.extra(),
+            host_weights=self.offloaded(),
         )
 
     def expert(self, tensor: Value[int], data: Value[int]) -> Value[int]:
@@ -241,6 +242,10 @@ class Planner:
             if found is not None:
                 return found
         return unknown(draft.origin.place, NOT_GIVEN)
+
+    def offloaded(self) -> Value[bool]:
+        """Whether weights are read over the host's link in each step."""
+        return self.read.number("cpu_offload_gb", 0.0, self.why).map(bool)
 
     def extra(self) -> dict[str, Value[Any]]:
         """What only vLLM has and its accounting needs."""

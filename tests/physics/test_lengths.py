@@ -149,3 +149,23 @@ def test_a_minimum_and_a_maximum_bound_the_spread_of_one_figure() -> None:
     assert drawn.variation < 0.006
     chat = fit({"mean": 900, "max": 100_000}, 1.0)
     assert chat.variation > 1.0
+
+
+def test_a_mean_far_from_the_percentiles_is_no_distribution() -> None:
+    with pytest.raises(LengthsError, match="mean"):
+        fit({"mean": 500, "p50": 1000, "p95": 1100}, 1.0)
+    assert fit({"mean": 1100, "p50": 1000, "p95": 1800}, 1.0).mean == pytest.approx(1100, rel=0.1)
+
+
+def test_a_tail_above_the_last_percentile_is_no_steeper_than_chat() -> None:
+    """p95 and p99 far apart: what lies above is not extrapolated to thousands of times."""
+    wild = fit({"p50": 1000, "p95": 1100, "p99": 30_000}, 1.0)
+    assert wild.mean < 3_000
+    assert wild.quantile(0.999) < 100_000
+
+
+def test_lengths_are_cut_at_what_the_engine_takes() -> None:
+    chat = fit({"p50": 800, "p99": 120_000}, 1.0)
+    assert chat.cut(8192).quantile(0.9999) == 8192
+    assert chat.cut(8192).mean < chat.mean
+    assert constant(9000.0).cut(8192) == constant(9000.0)

@@ -9,6 +9,7 @@ import pytest
 
 from capcheck.case import Case
 from capcheck.testing import Bench
+from capcheck.values import Unknown
 from capcheck_serving import works
 from capcheck_serving.constants import compute_of, sixteen_bit
 
@@ -123,3 +124,28 @@ def test_an_unknown_peak_is_said(bench: Bench) -> None:
 
     with pytest.raises(Unknown, match="peak of Apple M5"):
         case_on(bench, "apple/apple-m5").estimate("tpot_seconds_mean")
+
+
+@pytest.mark.parametrize(
+    ("engine", "args"),
+    [
+        ("llama.cpp", {"gpu-layers": 10}),
+        ("llama.cpp", {"n-cpu-moe": 4}),
+        ("vllm", {"cpu_offload_gb": 8}),
+        ("sglang", {"cpu_offload_gb": 8}),
+    ],
+)
+def test_weights_on_the_host_are_not_predicted(
+    bench: Bench, engine: str, args: dict[str, int]
+) -> None:
+    spec = {
+        "apiVersion": "capcheck/v1", "kind": "Deployment", "name": "x",
+        "model": {"id": "meta-llama/Llama-3.1-8B-Instruct"},
+        "hardware": {"accelerator": "nvidia/rtx-4090", "count": 1},
+        "engine": {"name": engine, "args": args},
+        "workload": {"prompt_tokens": 500, "output_tokens": 100, "concurrency": 1},
+    }  # fmt: skip
+    case = bench.cases(json.dumps(spec))[0]
+    with pytest.raises(Unknown) as lost:
+        case.estimate("tpot_seconds")
+    assert "host" in lost.value.reason
