@@ -54,6 +54,10 @@ def _work(case: Case) -> Work:
     if held is not None and held.either(True):
         why = "weights on the host are read over its link, which is not modelled"
         raise Unknown(held.because(why) if held.known else held, "latency")
+    graphs = case.plan.graphs
+    if graphs.origin.kind == "written" and graphs.either(True) is False:
+        why = "without CUDA graphs the host sets the pace, which is not modelled"
+        raise Unknown(graphs.because(why), "latency")
     model = case.model.get("model")
     return work_of_model(case, model.architecture, model.scheme.get("quantization"))
 

@@ -133,9 +133,11 @@ def test_an_unknown_peak_is_said(bench: Bench) -> None:
         ("llama.cpp", {"n-cpu-moe": 4}),
         ("vllm", {"cpu_offload_gb": 8}),
         ("sglang", {"cpu_offload_gb": 8}),
+        ("vllm", {"enforce_eager": True}),
+        ("sglang", {"disable_cuda_graph": True}),
     ],
 )
-def test_weights_on_the_host_are_not_predicted(
+def test_what_the_host_holds_up_is_not_predicted(
     bench: Bench, engine: str, args: dict[str, int]
 ) -> None:
     spec = {
